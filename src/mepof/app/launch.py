@@ -22,6 +22,7 @@ PROGRAM = "mepof/launch"
 # A service that does not stop is killed, which takes up to 5 s more of the guest's time.
 _GRACE_SECONDS = 10
 _ENTRY_POINT = "the image's entry point"
+_FOREGROUND = "start it in the foreground, without the option by which it becomes a daemon"
 
 
 class ServiceFailure(WorkError):
@@ -31,8 +32,8 @@ class ServiceFailure(WorkError):
         service: its name.
     """
 
-    def __init__(self, message: str, service: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, service: str, remedy: str | None = None) -> None:
+        super().__init__(message, remedy)
         self.service = service
 
 
@@ -262,7 +263,9 @@ def check_setup(
         if not isinstance(reply, agent.ExecResult) or reply.status == 0:
             continue
         if setup.ready is not None and reply.status == 1:
-            raise ServiceFailure(_said(setup, reply), setup.name)
+            said = _said(setup, reply)
+            went = "ended with status 0 before it was ready" in said
+            raise ServiceFailure(said, setup.name, _FOREGROUND if went else None)
         try:
             agent.expect_success(_named(setup, asked), reply)
         except WorkError as error:
@@ -314,9 +317,9 @@ def check_action(action: Action, reply: agent.ExecResult) -> None:
             f"first {agent.OUTPUT_MIB} MiB of its output, which are all that is kept",
             "let it write less, or check its status",
         )
-    last = reply.text.strip().rpartition("\n")[2] or "no output"
     raise WorkError(
-        f"the action {action.name} did not write {missing!r}, which its check expects: {last}"
+        f"the action {action.name} did not write {missing!r}, which its check expects: "
+        f"{agent.last_lines(reply.text)}"
     )
 
 

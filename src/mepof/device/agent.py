@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from signal import NSIG, SIGKILL
 
 from mepof.errors import WorkError
 
@@ -19,6 +20,17 @@ _EXEC_RESULT = struct.Struct("<IIQ")
 _TRUNCATED = 1
 # Larger than any profile: a header that claims more is not the agent's.
 _MAX_PAYLOAD = 1 << 30
+
+_LAST_LINES = 3
+_NETWORK = "the guest has no network besides the loopback"
+#: By what programs say.
+_REMEDIES = {
+    "No space left on device": "the guest's files are in its memory: give it more: `memory`",
+    "bad address": _NETWORK,
+    "Network is unreachable": _NETWORK,
+    "Temporary failure in name resolution": _NETWORK,
+    "Could not resolve": _NETWORK,
+}
 
 #: How many MiB of a program's output the agent keeps.
 OUTPUT_MIB = 4
@@ -266,20 +278,33 @@ def expect_success(request: Exec, reply: Reply) -> None:
     """Check that a program ended with exit status 0.
 
     Raises:
-        WorkError: it did not; the message says how it ended, and the last line that it wrote.
+        WorkError: it did not; the message says how it ended, and the last lines that it wrote.
     """
     name = " ".join(request.argv)
     if not isinstance(reply, ExecResult):
         raise WorkError(f"the guest agent answered `{name}` with {reply}")
     if reply.status == 0:
         return
-    last = next((line for line in reversed(reply.text.splitlines()) if line.strip()), "no output")
+    last = last_lines(reply.text)
     if reply.status == TIMED_OUT:
         how = f"did not finish within {request.timeout:g} s"
     elif reply.status == NOT_STARTED:
         how = "did not start"
-    elif reply.status > 128:
+    elif 128 < reply.status < 128 + NSIG:  # programs say 255 themselves
         how = f"was killed by signal {reply.status - 128}"
     else:
         how = f"failed with status {reply.status}"
-    raise WorkError(f"`{name}` {how} in the guest: {last.strip()}")
+    raise WorkError(f"`{name}` {how} in the guest: {last}", _remedy(reply))
+
+
+def last_lines(text: str) -> str:
+    """The end of what a program wrote, for one line: the reason is often not in the last one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-_LAST_LINES:]) or "no output"
+
+
+def _remedy(reply: ExecResult) -> str | None:
+    """What may help a program that failed for what a guest lacks."""
+    if reply.status == 128 + SIGKILL:
+        return "if the guest's memory was used up, as its console says, give it more: `memory`"
+    return next((remedy for said, remedy in _REMEDIES.items() if said in reply.text), None)

@@ -217,7 +217,8 @@ class ProfileCollectBody:
             if not isinstance(error, ServiceFailure):
                 raise
             path = kept.get(error.service)
-            remedy = None if path is None else f"see its whole log: {path}"
+            remedies = [error.remedy, None if path is None else f"see its whole log: {path}"]
+            remedy = "; ".join(filter(None, remedies)) or None
             raise WorkError(with_end(error, written), remedy) from error
         if lacking := _lacked(outcome):
             context.note(f"not trained, because the kernel lacks it: {', '.join(lacking)}")

@@ -237,6 +237,13 @@ def test_a_setup_that_fails_is_named_and_no_action_runs(
     assert (guest.done.status, guest.done.text) == (125, "the setup `s` failed\n")
 
 
+def test_a_service_that_becomes_a_daemon_has_a_remedy(guest: Guest) -> None:
+    guest.describe(setup('ready = {output = "up"}', argv=script("exit 0")) + action())
+    with pytest.raises(WorkError, match="ended with status 0 before it was ready") as raised:
+        guest.judge()
+    assert "in the foreground" in (raised.value.remedy or "")
+
+
 def test_a_service_that_dies_while_actions_run_is_named(guest: Guest) -> None:
     dying = script("echo up; read x < fifo; echo out of rows; exit 9")
     os.mkfifo(guest.root / "fifo")

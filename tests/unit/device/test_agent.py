@@ -138,8 +138,12 @@ def test_huge_reply_is_refused_by_its_header() -> None:
     [
         (
             ExecResult(3, 0, b"first\nlast line\n\n", False),
-            "`run it` failed with status 3 .* last line",
+            "`run it` failed with status 3 .* first / last line",
         ),
+        (ExecResult(3, 0, b"a\nb\n\nc\nd", False), "failed with status 3 .* b / c / d"),
+        # Perl dies and git and ssh fail with it.
+        (ExecResult(255, 0, b"died", False), "failed with status 255 .* died"),
+        (ExecResult(128 + 64, 0, b"", False), "killed by signal 64 .* no output"),
         (ExecResult(139, 0, b"", False), "killed by signal 11 .* no output"),
         (ExecResult(agent.TIMED_OUT, 0, b"", False), "did not finish within 2 s"),
         (ExecResult(agent.NOT_STARTED, 0, b"cannot run", False), "did not start .* cannot run"),
@@ -149,6 +153,21 @@ def test_huge_reply_is_refused_by_its_header() -> None:
 def test_unsuccessful_program_is_explained(reply: Reply, message: str) -> None:
     with pytest.raises(WorkError, match=message.replace(" .* ", ".*: ")):
         agent.expect_success(Exec(("run", "it"), 2), reply)
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "remedy"),
+    [
+        (137, b"", "memory"),
+        (1, b"dd: No space left on device\n2+0 records out", "memory"),
+        (1, b"wget: bad address 'example.org'", "no network"),
+        (1, b"wrong", None),
+    ],
+)
+def test_what_a_guest_lacks_is_the_remedy(status: int, output: bytes, remedy: str | None) -> None:
+    with pytest.raises(WorkError) as raised:
+        agent.expect_success(Exec(("run",), 2), ExecResult(status, 0, output, False))
+    assert raised.value.remedy is None if remedy is None else remedy in (raised.value.remedy or "")
 
 
 def test_successful_program_passes() -> None:

@@ -160,7 +160,7 @@ def test_a_training_runs_the_users_actions_with_their_files_in_the_guest(
     [
         (answers(0, b"bought"), "the action fail ended with status 0.*expects 3"),
         (answers(2, b"usage"), "the action fail: `/shop/run fail` failed with status 2.*: usage"),
-        (answers(3, b"x\ny\n"), "the action fail did not write 'sold out'.*expects: y"),
+        (answers(3, b"x\ny\n"), "the action fail did not write 'sold out'.*expects: x / y"),
         (answers(agent.TIMED_OUT, b""), "the action fail: .* did not finish within 5 s"),
         (answers(agent.NOT_STARTED, b"cannot run /shop/run"), "the action fail: .* did not start"),
         (answers(139, b""), "the action fail: .* was killed by signal 11"),
