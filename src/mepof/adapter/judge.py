@@ -11,16 +11,17 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from filecmp import cmp
 from functools import cached_property
+from hashlib import md5
 from math import fsum
 from pathlib import Path
 from typing import Literal
 
 from mepof import _engine
 from mepof.errors import InputError
-from mepof.kernel.functions import definitions, source_name
+from mepof.kernel.functions import definitions, source_name, symbol_names
 
 # What no kernel is made of.
 _ASIDE = frozenset({".git", "Documentation", "tools", "samples", "scripts"})
@@ -38,7 +39,7 @@ class Sampled:
     """A function with samples.
 
     Attributes:
-        name: of its symbol.
+        name: of its symbol; in a profile with MD5 names, the decimal hash of it.
         source: its file where the profile says so, as the compiler saw it.
         share: its part of all samples, in percent, without that of what was inlined.
     """
@@ -187,6 +188,8 @@ def judge(
             in one of them counts.
     """
     code = _Code.read(old, new, arch, objects)
+    if any(each.name.isdecimal() for each in sampled):
+        sampled = code.named(sampled)
     affected = (code.affected(each) for each in sampled)
     callers = _callers(
         code.altered_headers(), code.compiled(), {source_name(each.name) for each in sampled}
@@ -251,6 +254,13 @@ class _Code:
     def same(self) -> frozenset[str]:
         """The functions of the files that ran and are as they were."""
         return frozenset[str]().union(*self.kept.values())
+
+    def named(self, sampled: Sequence[Sampled]) -> list[Sampled]:
+        """Functions with the names of those hashes that a name in these files has."""
+        hashes = {each.name for each in sampled}
+        symbols = (s for name in {*self.defined, *self.same} for s in symbol_names(name))
+        names = {found: s for s in symbols if (found := _hash(s)) in hashes}
+        return [replace(each, name=names.get(each.name, each.name)) for each in sampled]
 
     def affected(self, each: Sampled) -> Affected | None:
         """What has become of a function whose code is not the same."""
@@ -363,6 +373,13 @@ def _of_unit(files: Sequence[str], unit: str, defines: bool) -> list[str]:
 
 # The worst first: with several candidates, it counts.
 _ORDER: tuple[State, ...] = ("gone", "changed", "moved")
+
+
+def _hash(symbol: str) -> str:
+    """What stands for a function in a profile with MD5 names: the low half of the digest, little
+    endian (LLVM's ``MD5Hash``)."""
+    digest = md5(symbol.encode(), usedforsecurity=False).digest()
+    return str(int.from_bytes(digest[:8], "little"))
 
 
 def _in_header(files: Iterable[str]) -> bool:

@@ -26,7 +26,10 @@ _QUALIFIER = re.compile(r"(?:static|extern|inline|asmlinkage|notrace|noinstr|noi
 _SYSCALL = re.compile(r"(COMPAT_)?SYSCALL(?:32)?_DEFINE\d")
 # The functions that a system call becomes (include/linux/syscalls.h,
 # arch/*/include/asm/syscall_wrapper.h).
-_WRAPPER = re.compile(r"__(?:do|se|x64|ia32|arm64)_((?:compat_)?sys_\w+)$")
+_WRAPPERS = ("__do_", "__se_", "__x64_", "__ia32_", "__arm64_")
+_WRAPPER = re.compile(rf"(?:{'|'.join(_WRAPPERS)})((?:compat_)?sys_\w+)$")
+# What macros put before the name of a function that they declare.
+_MAX_UNDERSCORES = 4
 # What compilers append to the name of a copy of a function, or of a part of it.
 _COPY = re.compile(r"\.(?:llvm|__uniq|constprop|isra|part|cold|lto_priv|\d)[.\w]*$")
 
@@ -50,6 +53,15 @@ def source_name(symbol: str) -> str:
     name = _COPY.sub("", symbol)
     wrapper = _WRAPPER.match(name)
     return wrapper[1] if wrapper else name
+
+
+def symbol_names(name: str) -> Iterator[str]:
+    """The names that symbols may have of a function that the source calls ``name``."""
+    for count in range(_MAX_UNDERSCORES + 1):
+        yield "_" * count + name
+    if name.startswith(("sys_", "compat_sys_")):
+        for wrapper in _WRAPPERS:
+            yield wrapper + name
 
 
 def _bodies(text: str) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import md5
 from pathlib import Path
 
 import pytest
@@ -224,6 +226,39 @@ def test_what_was_inlined_has_its_own_samples(profile: Path) -> None:
         Sampled("helper", None, 30.0),
         Sampled("tty_open", None, 10.0),
     )
+
+
+def md5_name(symbol: str) -> str:
+    """As LLVM hashes names: the low half of the digest, little endian."""
+    return str(int.from_bytes(md5(symbol.encode()).digest()[:8], "little"))
+
+
+@pytest.mark.parametrize("ran", [None, ("fs/read.o", "drivers/tty/tty.o")])
+def test_a_profile_with_md5_names_is_judged_like_one_with_names(
+    tmp_path: Path, profile: Path, ran: tuple[str, ...] | None
+) -> None:
+    hashed = tmp_path / "hashed.afdo"
+    text = PROFILE
+    for name in ("vfs_read", "helper", "tty_open"):
+        text = text.replace(f"{name}:", f"{md5_name(name)}:")
+    hashed.write_text(text)
+    old = tree(tmp_path / "a", {})
+    new = tree(tmp_path / "b", {"fs/read.c": READ.replace("helper()", "7")})
+    expected = judge(sampled_functions(profile), old, new, "x86", ran)
+    assert expected.changed_percent == pytest.approx(60)
+    assert judge(sampled_functions(hashed), old, new, "x86", ran) == expected
+
+
+@pytest.mark.parametrize("symbol", ["__x64_sys_dup", "__do_sys_dup", "__arm64_sys_dup", "____tick"])
+def test_a_hash_is_of_the_symbol_that_a_macro_declares(tmp_path: Path, symbol: str) -> None:
+    code = "SYSCALL_DEFINE1(dup, int, fd)\n{\n\treturn 1;\n}\nint tick(void)\n{\n\treturn 1;\n}\n"
+    old = tree(tmp_path / "a", {"fs/read.c": code})
+    new = tree(tmp_path / "b", {"fs/read.c": code.replace("1;", "2;")})
+    named = [Sampled(symbol, None, 30.0)]
+    expected = judge(named, old, new, "x86")
+    assert expected.changed_percent == 30.0
+    hashed = [replace(named[0], name=md5_name(symbol))]
+    assert judge(hashed, old, new, "x86") == expected
 
 
 @pytest.mark.parametrize("text", ["", "vfs_read:0:0\n 1: 0\n", "no profile"])
