@@ -110,7 +110,9 @@ def _opened(path: Path, head: bytes) -> IO[bytes]:
 
 def _check(done: Completed, origin: Path | str) -> None:
     if done.status != 0:
-        complaint = done.output.partition("\n")[0].removeprefix("tar: ")
+        # gzip begins with an empty line.
+        said = next((line for line in done.output.splitlines() if line.strip()), "it failed")
+        complaint = said.removeprefix("tar: ")
         # The disk is ours, the tarball is the user's.
         kind = WorkError if os.strerror(errno.ENOSPC) in done.output else InputError
         raise kind(f"{origin} cannot be unpacked: {complaint}")
