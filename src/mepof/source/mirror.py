@@ -75,7 +75,7 @@ def no_such_ref(url: str, kind: str, name: str, workshop: Workshop) -> InputErro
     """The error for a tag or branch that a server does not have; suggests the nearest."""
     prefixes = {"tag": ("refs/tags/",), "branch": ("refs/heads/",)}
     wanted = prefixes.get(kind, ("refs/tags/", "refs/heads/"))
-    listed = _listed(_asked(url, ["--heads", "--tags", "--", url], workshop))
+    listed = _listed(_asked(url, ["--heads", "--tags", "--refs", "--", url], workshop))
     known = [
         ref.removeprefix(prefix) for ref in listed for prefix in wanted if ref.startswith(prefix)
     ]

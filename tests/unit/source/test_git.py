@@ -159,6 +159,13 @@ def test_a_ref_that_does_not_exist_is_named_with_the_nearest(
     assert caught.value.remedy.startswith(remedy[:12])
 
 
+def test_a_tag_with_a_message_is_known_by_its_name_alone(repository: Path, bench: Recorder) -> None:
+    git(repository, "tag", "-a", "-m", "first", "v6.12-signed")
+    with pytest.raises(InputError) as caught:
+        pinned(f"git+file://{repository}#tag=other", bench)
+    assert "v6.12-signed" in str(caught.value.remedy) and "^{}" not in str(caught.value.remedy)
+
+
 def test_a_name_of_both_a_tag_and_a_branch_is_ambiguous(repository: Path, bench: Recorder) -> None:
     git(repository, "branch", "v6.12.1")
     with pytest.raises(InputError, match=r"both a tag and a branch `v6.12.1`"):
