@@ -10,8 +10,7 @@ import typer
 
 from mepof.cli.output import Json, print_json
 from mepof.errors import InputError
-from mepof.scenario.exploring import read_memory
-from mepof.scenario.graph import Graph
+from mepof.scenario.graph import Graph, Memory
 
 
 def explored(
@@ -19,13 +18,14 @@ def explored(
     as_json: Json = False,
 ) -> None:
     """Show what was learned about the apps of a phone."""
+    remedy = f"name the {Memory.file} that a run with `learned` wrote"
     try:
-        memory = read_memory(file.read_text(encoding="utf-8"))
+        memory = Memory.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(
-            f"{file} cannot be read: {why}", "name the memory.json that a run with `learned` wrote"
-        ) from error
+        raise InputError(f"{file} cannot be read: {why}", remedy) from error
+    except ValueError as error:
+        raise InputError(f"{file} is not the {Memory.file} of a run", remedy) from error
     if as_json:
         print_json(memory.model_dump(mode="json"))
         return

@@ -44,5 +44,7 @@ def test_what_is_no_memory_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputError, match=r"cannot be read: No such file or directory \(name "):
         command.explored(file)
     file.write_bytes(content)
-    with pytest.raises(InputError, match=r"not the memory of an earlier run|it is not UTF-8"):
+    with pytest.raises(
+        InputError, match=r"/memory\.json is not the memory\.json of a run|it is not UTF-8"
+    ):
         command.explored(file)
