@@ -17,7 +17,8 @@ from mepof.cli.cluster import Scheduler, TlsCa, TlsCert, TlsKey, Workers, tls_of
 from mepof.cli.output import Json, print_json, tell, warn
 from mepof.cli.program import Program, name_of, read_program
 from mepof.device.flashing import check_permission, permit
-from mepof.errors import WorkError, listed
+from mepof.disk import why_unwritable
+from mepof.errors import InputError, WorkError, listed
 from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings
@@ -111,6 +112,10 @@ def run(
     if not dry_run and any(step.kind == "flash" for step in plan.steps):
         check_permission()
     if dry_run:
+        if why := why_unwritable(out.absolute()):
+            raise InputError(
+                f"{out} cannot be written: {why}", "choose another directory with --out"
+            )
         explain_plan(plan, chosen, verbose, as_json)
     else:
         run_plan(plan, out, chosen, as_json)

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mepof.disk import sync
+from mepof.disk import sync, why_unwritable
 from mepof.errors import InputError, Interrupted, WorkError
 from mepof.plan.action import Action, Artifact
 from mepof.plan.digest import Entry, file_digest, listing_digest, tree_digest, walk
@@ -72,20 +72,11 @@ class Store:
         Raises:
             InputError: it is not a directory, or cannot be written.
         """
-        try:
-            existing = next(path for path in (self.root, *self.root.parents) if path.exists())
-            if not existing.is_dir():
-                why = os.strerror(errno.ENOTDIR)
-            elif not os.access(existing, os.W_OK | os.X_OK):
-                why = os.strerror(errno.EACCES)
-            else:
-                return
-        except OSError as error:  # a directory above it is closed
-            why = error.strerror or str(error)
-        raise InputError(
-            f"the store {self.root} cannot be used: {why}",
-            "choose another one with --store or MEPOF_STORE",
-        )
+        if why := why_unwritable(self.root):
+            raise InputError(
+                f"the store {self.root} cannot be used: {why}",
+                "choose another one with --store or MEPOF_STORE",
+            )
 
     def open(self) -> None:
         """Create the directories and remove what killed processes left in ``tmp/``.

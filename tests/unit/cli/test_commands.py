@@ -93,6 +93,8 @@ WRONG_CALLS = [
     (["run", "p.g4", "q.g4"], "unexpected extra argument"),
     (["run", "p.g4", "--store", "p.g4"], "p.g4"),
     (["run", "p.g4", "--out", "p.g4"], "choose another directory with --out"),
+    (["run", "p.g4", "--dry-run", "--out", "p.g4"], "p.g4 cannot be written: Not a directory"),
+    (["run", "p.g4", "--dry-run", "--out", "p.g4/x"], "choose another directory with --out"),
     (["frobnicate"], "No such command 'frobnicate'"),
     (["g4", "frob"], "No such command 'frob'"),
     (["g4", "fmt", "none.g4"], "the program none.g4 does not exist"),
