@@ -178,7 +178,10 @@ def read_task(path: Path) -> Task:
     if not watched.follow:
         raise InputError(f"{path} follows nothing", "add a table [[follow]]")
     for follow in watched.follow:
-        FEEDS.get(follow.feed).check(follow)
+        try:
+            FEEDS.get(follow.feed).check(follow)
+        except InputError as error:
+            raise InputError(f"{path}: {error.message}", error.remedy) from error
     source = Source.read(path.parent / watched.program)
     if MARK not in source.text:
         raise InputError(

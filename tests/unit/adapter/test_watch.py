@@ -529,6 +529,15 @@ def test_releases_are_ordered_as_people_read_them() -> None:
         (('feed = "git"', 'feed = "gti"'), "unknown feed `gti`"),
         (('url = "https://example.org/linux.git"', ""), "follows git and has no `url`"),
         (("https://example.org", "ext::sh"), "is not a URL that mepof lets git read"),
+        (
+            ("https://example.org", "/tmp"),
+            r"/watch\.toml: `stable`: `url`: `/tmp/linux\.git` is not a URL .*file:///PATH",
+        ),
+        (
+            ("linux.git", "linux.git#v6.12"),
+            r"`stable`: `url`: `\S+#v6\.12` names a tag or a branch",
+        ),
+        (("https://example.org", "https://"), "^(?!.*v1).*`https:///linux.git` names no host"),
         (('publish = "out"', ""), "`publish` is missing"),
         (('publish = "out"', 'publish = "out"\ninterval = 1'), "`interval` must be"),
         (('match = "v6', 'matches = "v6'), "unknown key `matches`"),
