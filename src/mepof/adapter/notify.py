@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -109,6 +110,8 @@ class Messenger:
         if not self.task.watched.notify:
             return Answer(False, final=True, reason="it is no longer in the file")
         data = json.loads(message.body)["data"]
+        if shutil.which(self.task.watched.notify[0]) is None:
+            return Answer(False, reason=f"there is no program {self.task.watched.notify[0]}")
         argv = [*self.task.watched.notify, data["state"], data["release"], json.dumps(data)]
         done = self.workshop.run(argv, check=False, timeout=_COMMAND_SECONDS)
         return Answer(done.status == 0, reason=f"it ended with status {done.status}")

@@ -31,8 +31,16 @@ class Signer(Protocol):
     def suffix(self) -> str:
         """What is added to the name of a file for its signature."""
 
+    def find(self, run: Run) -> None:
+        """Look for the program and the key.
+
+        Raises:
+            InputError: there is no such key.
+            EnvironmentLack: the program is not installed.
+        """
+
     def check(self, run: Run) -> None:
-        """Look for the program and the key, and sign a scratch file, before anything is built.
+        """Look for both, and sign a scratch file, before anything is built.
 
         Raises:
             InputError: there is no such key, or it cannot sign.
@@ -61,12 +69,15 @@ class Gnupg:
     key: str
     suffix: str = ".asc"
 
-    def check(self, run: Run) -> None:
+    def find(self, run: Run) -> None:
         argv = [_gpg(), "--batch", "--list-secret-keys", "--", self.key]
         if run(argv, check=False, timeout=_SECONDS).status != 0:
             raise InputError(
                 f"GnuPG has no secret key `{self.key}`", "gpg --list-secret-keys shows the keys"
             )
+
+    def check(self, run: Run) -> None:
+        self.find(run)
         _try(self, f"gpg --change-passphrase {self.key}", run)
 
     def sign(self, file: Path, comment: str, run: Run) -> None:
@@ -86,13 +97,16 @@ class Minisign:
     key: Path
     suffix: str = ".minisig"
 
-    def check(self, run: Run) -> None:
+    def find(self, run: Run) -> None:
         _minisign()
         if not self.key.is_file():
             raise InputError(
                 f"there is no minisign key {self.key}",
                 f"minisign -G -W -p minisign.pub -s {self.key}",
             )
+
+    def check(self, run: Run) -> None:
+        self.find(run)
         _try(self, f"minisign -C -W -s {self.key}", run)
 
     def sign(self, file: Path, comment: str, run: Run) -> None:

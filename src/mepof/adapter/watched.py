@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,7 +168,8 @@ def read_task(path: Path) -> Task:
     """The task that a file describes. Paths in it are relative to it.
 
     Raises:
-        InputError: the file, its program, a key or a table in it is wrong.
+        InputError: the file, its program, a key or a table in it is wrong, or nothing can be run
+            by ``notify``.
     """
     watched = read_described(path, Watched, "watch file")
     try:
@@ -191,6 +193,11 @@ def read_task(path: Path) -> Task:
     # What is wrong whatever the release is wrong now.
     with chdir(path.parent):
         plan = compiled(_example(source.name, source.text))
+        if watched.notify and shutil.which(watched.notify[0]) is None:
+            raise InputError(
+                f"{path}: `notify`: there is no program `{watched.notify[0]}`",
+                f"name one of PATH, or an executable file; paths are relative to {Path.cwd()}",
+            )
     if any(step.kind == Flash.kind for step in plan.steps):
         raise InputError(
             f"{source.name} flashes a phone, and nobody is there when it is watched",

@@ -69,6 +69,8 @@ def watch(
     Runs a program on each new one, and publishes the results or holds them back.
     """
     task = read_task(file)
+    if task.signer is not None:
+        task.signer.find(run)
     if (as_json or release) and not history:
         option = "--json" if as_json else "--release"
         raise InputError(f"`{option}` is for `--history`", "add --history")

@@ -236,6 +236,19 @@ def test_a_command_gets_state_release_and_message(desk: Desk, tmp_path: Path) ->
     assert json.loads(message)["reason"] == "it does not boot"
 
 
+def test_a_command_that_is_gone_is_tried_again(desk: Desk, tmp_path: Path) -> None:
+    script = tmp_path / "tell"
+    script.touch(0o755)
+    desk.file(f'notify = ["{script}"]')
+    desk.tell("published")
+    messenger = desk.messenger()
+    script.unlink()
+    messenger.deliver(desk.history)
+    assert desk.waiting() == 1
+    (said,) = desk.said
+    assert said.startswith(f"the notification of the command failed: there is no program {script};")
+
+
 def test_a_message_to_who_is_no_longer_told_is_dropped(desk: Desk, receiver: Receiver) -> None:
     desk.tell()
     desk.file("")

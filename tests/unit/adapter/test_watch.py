@@ -440,6 +440,41 @@ def test_a_file_that_is_missing_is_an_error_before_there_is_a_release(
     assert not (world.root / "out").exists()
 
 
+@pytest.mark.parametrize("how", ["--once", "--history"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('minisign = "nokey"', "there is no minisign key "),
+        ('sign = "0xDEAD"', "GnuPG has no secret key `0xDEAD`"),
+        ('notify = ["/nope"]', "watch.toml: `notify`: there is no program `/nope`"),
+        ('notify = ["./told", "x"]', "watch.toml: `notify`: there is no program `./told`"),
+    ],
+)
+def test_a_key_and_the_command_of_notify_must_be_there(
+    world: World,
+    elsewhere: Mepof,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    line: str,
+    message: str,
+) -> None:
+    (world.root / "watch.toml").write_text(f"{line}\n{FILE}")
+    for name in ("minisign", "elsewhere/told"):
+        (world.root / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(world.root), prepend=os.pathsep)
+    monkeypatch.setenv("GNUPGHOME", str(world.root))
+    answer = elsewhere("watch", "../watch.toml", how, "--store", "store")
+    assert answer.status == 2
+    assert message in answer.err
+    assert not (world.root / "out").exists()
+
+
+def test_the_command_of_notify_is_found_beside_the_file(world: World, elsewhere: Mepof) -> None:
+    (world.root / "watch.toml").write_text(f'notify = ["./told"]\n{FILE}')
+    (world.root / "told").touch(0o755)
+    assert elsewhere("watch", "../watch.toml", "--history").status == 0
+
+
 def test_the_keyring_that_a_feed_implies_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
