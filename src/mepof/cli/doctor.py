@@ -88,8 +88,12 @@ def every(found: Sequence[Finding], width: int) -> Iterator[str]:
     for number, (goal, group) in enumerate(_by_goal(found).items()):
         yield f"\n{goal}" if number else goal
         for finding in group:
-            head = f"  {finding.state:8} {finding.name:{names}}  {_version(finding):{versions}}  "
-            yield _wrapped(head + finding.purpose, len(head), width)
+            head, version = f"  {finding.state:8} {finding.name:{names}}  ", _version(finding)
+            column = len(head) + versions + 2
+            if len(version) > versions:  # the purpose is below it, in its column
+                yield _wrapped(head + version, len(head), width)
+                head = version = ""
+            yield _wrapped(f"{head + version:{column}}{finding.purpose}", column, width)
 
 
 def remedies(found: Iterable[Finding]) -> Iterator[str]:

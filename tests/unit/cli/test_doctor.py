@@ -81,6 +81,19 @@ def test_lines_break_between_words(
     assert all(name in goals for name in NAMES)
 
 
+def test_the_purpose_stays_in_its_column_beside_a_long_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packages = "linux-source-6.1, linux-source-6.12"
+    source = Finding("kernel source", "debian:linux-source-…", packages, "any", "ok", False)
+    found(monkeypatch, FINE, source)
+    command.doctor(verbose=True)
+    *_, make, versions, purpose = capsys.readouterr().out.splitlines()
+    assert versions == f"  ok       kernel source  {packages}"
+    assert purpose.strip() == source.purpose
+    assert purpose.index(source.purpose) == make.index(FINE.purpose)
+
+
 def test_a_missing_tool_is_reported_with_its_remedy_and_status_3(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
