@@ -55,7 +55,7 @@ def renew(
         print_json({"schema": "mepof-profile-renew/1", **done})
     else:
         ErrorConsole(highlight=False, soft_wrap=True).print(
-            f"{quality.functions:,} functions: {left}"
+            f"{quality.functions:,} functions: {left}\nwritten {output}", markup=False
         )
 
 

@@ -68,10 +68,10 @@ class Aged:
         return self.again + self.unseen
 
     def __str__(self) -> str:
-        parts = [f"{self.again} functions of the old profile ran again"]
-        parts += [f"{self.unseen} that did not are kept"]
-        parts += [f"{self.dropped} have faded"] if self.dropped else []
-        parts += [f"{self.replaced} are replaced"] if self.replaced else []
+        parts = [f"{self.again:,} functions of the old profile ran again"]
+        parts += [f"{self.unseen:,} that did not are kept"]
+        parts += [f"{self.dropped:,} have faded"] if self.dropped else []
+        parts += [f"{self.replaced:,} are replaced"] if self.replaced else []
         return ", ".join(parts)
 
 
@@ -93,12 +93,12 @@ class Refreshed(Aged):
     def __str__(self) -> str:
         parts = [
             f"the new training ran {float(self.scale):.3g} times as much as the old one, by "
-            f"{self.telling} functions that both counted"
+            f"{self.telling:,} functions that both counted"
         ]
-        parts += [f"{self.unseen} functions that were not counted again are kept"]
-        parts += [f"{self.again} are added up"] if self.again else []
-        parts += [f"{self.replaced} are replaced"]
-        parts += [f"{self.dropped} are gone"] if self.dropped else []
+        parts += [f"{self.unseen:,} functions that were not counted again are kept"]
+        parts += [f"{self.again:,} are added up"] if self.again else []
+        parts += [f"{self.replaced:,} are replaced"]
+        parts += [f"{self.dropped:,} are gone"] if self.dropped else []
         return ", ".join(parts)
 
 

@@ -347,7 +347,9 @@ def test_an_old_profile_is_renewed_with_a_decay(profile: Path, tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("out", "twice", "twice.provenance.json")
     ]
-    assert "are replaced" in run("renew", profile, twice, "-o", out).stderr
+    said = run("renew", profile, twice, "-o", out).stderr
+    assert "are replaced" in said
+    assert said.splitlines()[-1] == f"written {out}"
 
 
 def test_a_renewed_profile_stays_flow_sensitive(program: Path, tmp_path: Path) -> None:

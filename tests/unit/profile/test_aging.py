@@ -244,3 +244,10 @@ def test_what_a_few_functions_say_is_no_scale(new: str, why: str) -> None:
     old = HEAD + record("f", 7, 101) + record("b.c;other", 5, 30) + telling()
     with pytest.raises(InputError, match=f"the scale of the old counts is unknown: {why}"):
         age_counts(old, HEAD + new, FILES)
+
+
+def test_large_counts_are_said_with_separators() -> None:
+    assert str(Aged(again=1234, unseen=5678, dropped=1000, replaced=2000)) == (
+        "1,234 functions of the old profile ran again, 5,678 that did not are kept, "
+        "1,000 have faded, 2,000 are replaced"
+    )
