@@ -25,6 +25,7 @@ pub use elf::{Binary, CodeSymbol, Function, Section, SectionHeader, whole_functi
 pub use error::BinaryError;
 pub use instructions::{Instructions, instructions};
 pub use line::{
-    Frame, NameId, Names, SourceFiles, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions,
+    Frame, KERNEL_LINES, NameId, Names, PROGRAM_LINES, SourceFiles, SubprogramRange, Subprograms,
+    Symbolizer, SymbolizerOptions,
 };
 pub use pseudo_probe::{Probe, ProbeKind, ProbeSection, Probes};

@@ -1,4 +1,4 @@
-use mepof_binary::Binary;
+use mepof_binary::{Binary, KERNEL_LINES, PROGRAM_LINES};
 use serde::Serialize;
 
 /// What a binary is to the reader of an error, who is to give another one.
@@ -55,10 +55,8 @@ impl Subject {
     /// How to build with debug lines.
     pub(crate) fn with_lines(self) -> &'static str {
         match self {
-            Self::Kernel | Self::Module => {
-                "CONFIG_DEBUG_INFO_DWARF5=y and -fdebug-info-for-profiling"
-            }
-            Self::Program => "-g -fdebug-info-for-profiling",
+            Self::Kernel | Self::Module => KERNEL_LINES,
+            Self::Program => PROGRAM_LINES,
         }
     }
 }

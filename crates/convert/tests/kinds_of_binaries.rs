@@ -83,6 +83,9 @@ fn neither_probes_nor_debug_information_is_an_error() {
     let recording = read(&program, &[], &walked(&program), Space::User).unwrap();
     let error = autofdo(&recording, ProfileOptions::default()).unwrap_err().to_string();
     assert!(error.contains("debug information"), "{error}");
+    for flag in ["CONFIG_DEBUG_INFO_DWARF5=y", "-g -fdebug-info-for-profiling"] {
+        assert!(error.contains(flag), "{error}");
+    }
 }
 
 /// A file of one function, called `twin`, as a module is built.

@@ -24,6 +24,7 @@ use rayon::prelude::*;
 
 use crate::{Binary, BinaryError};
 pub use name::{NameId, Names};
+pub use section::{KERNEL_LINES, PROGRAM_LINES};
 pub use segment::Frame;
 use segment::Segments;
 pub use source_file::SourceFiles;

@@ -6,6 +6,11 @@ use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 
 use crate::{Binary, BinaryError};
 
+/// What a kernel and its modules are built with so that a profile finds its lines.
+pub const KERNEL_LINES: &str = "CONFIG_DEBUG_INFO_DWARF5=y and -fdebug-info-for-profiling";
+/// The same for a program.
+pub const PROGRAM_LINES: &str = "-g -fdebug-info-for-profiling";
+
 pub type Reader<'d> = EndianSlice<'d, RunTimeEndian>;
 pub type Sections<'d> = DwarfSections<Cow<'d, [u8]>>;
 
@@ -49,9 +54,10 @@ pub fn load(binary: &Binary) -> Result<Sections<'_>, BinaryError> {
         return Err(BinaryError::Missing {
             path: binary.path().to_owned(),
             what: "debug information".to_owned(),
-            remedy: "build with CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT=y and use the vmlinux \
-                     or .ko that was not stripped (for a program: -g)"
-                .to_owned(),
+            remedy: format!(
+                "build with {KERNEL_LINES} and use the vmlinux or .ko that was not stripped (for \
+                 a program: {PROGRAM_LINES})"
+            ),
         });
     }
     Sections::load(|id| match is_needed(id) {
