@@ -11,7 +11,7 @@ use mepof_trace::ImageTrace;
 use serde::Serialize;
 
 use crate::fault::Fault;
-use crate::formats::{ImageJob, OutputFormat, Writer};
+use crate::formats::{self, ImageJob, OutputFormat, Writer};
 use crate::output::{Files, beside, is_special};
 use crate::reading::{Reading, Records};
 
@@ -60,6 +60,7 @@ pub(crate) fn convert(
     cancelled: &AtomicBool,
     progress: &AtomicU64,
 ) -> Result<Converted, Fault> {
+    unused_options(conversion)?;
     several_outputs(records, conversion)?;
     let request = records.request(cancelled, progress);
     let branch_trace = BranchTrace::read(&request)?;
@@ -100,6 +101,24 @@ pub(crate) fn convert(
         files.publish(cancelled)?;
     }
     Ok(Converted { outputs, reasons, verdict })
+}
+
+/// Refuses options that the format would ignore.
+fn unused_options(conversion: &Conversion) -> Result<(), Fault> {
+    let format = conversion.format;
+    for (option, is_given) in [
+        ("--md5-names", conversion.md5_names),
+        ("--symbol-list", conversion.symbol_list),
+        ("--path-cloning", conversion.path_cloning),
+    ] {
+        if is_given && !format.options.contains(&option) {
+            let (name, takers) = (format.name, formats::names_with(option).join(", "));
+            return Err(Fault::Input(format!(
+                "{option} is for {takers}, and {name} has no use for it: leave it out"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses several outputs of one name, or where there is no name to make others from.

@@ -244,6 +244,24 @@ def test_modules_that_would_share_an_output(
     assert f"{tmp_path / 'out'}.nf_tables" in said
 
 
+@pytest.mark.parametrize(
+    ("option", "to", "taker"),
+    [
+        ("--md5-names", "autofdo-text", "autofdo"),
+        ("--symbol-list", "gcov", "autofdo"),
+        ("--path-cloning", "autofdo", "propeller"),
+    ],
+)
+def test_an_option_of_another_format(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused, option: str, to: str, taker: str
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    words = ("convert", "--binary", binary, "--input", record, "--to", to, option, "--allow-poor")
+    said = refused(2, *words, "-o", tmp_path / "out")
+    assert f"{option} is for {taker}, and {to} has no use for it" in said
+
+
 def test_several_files_for_an_output_that_takes_one(
     kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
 ) -> None:

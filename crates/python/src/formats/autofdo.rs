@@ -6,6 +6,7 @@ use super::format::{OutputFormat, Writer};
 
 pub(super) const FORMAT: OutputFormat = OutputFormat {
     name: "autofdo",
+    options: &["--md5-names", "--symbol-list"],
     writer: Writer::Profile(|profile, md5_names, out| {
         let options = ext_binary::Options { md5_names, ..Default::default() };
         Ok(ext_binary::write(profile, options, out)?)

@@ -7,6 +7,7 @@ use crate::fault::written;
 
 pub(super) const FORMAT: OutputFormat = OutputFormat {
     name: "bolt",
+    options: &[],
     writer: Writer::Image {
         several: false,
         write: |job, path, files| {

@@ -13,6 +13,8 @@ use crate::reading::Reading;
 pub(crate) struct OutputFormat {
     /// Its name on the command line.
     pub name: &'static str,
+    /// The options on the command line that some formats take, and this one does.
+    pub options: &'static [&'static str],
     /// Writes it.
     pub writer: Writer,
 }

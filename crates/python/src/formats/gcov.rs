@@ -6,11 +6,13 @@ use super::format::{OutputFormat, Writer};
 
 pub(super) const FORMAT: OutputFormat = OutputFormat {
     name: "gcov",
+    options: &[],
     writer: Writer::Profile(|profile, _, out| Ok(write(profile, Version::Gcc12, out)?)),
 };
 
 /// For the compilers that tell the blocks of a line apart.
 pub(super) const FORMAT_13: OutputFormat = OutputFormat {
     name: "gcov-13",
+    options: &[],
     writer: Writer::Profile(|profile, _, out| Ok(write(profile, Version::Gcc13, out)?)),
 };

@@ -36,6 +36,12 @@ pub(crate) fn profile_names() -> impl Iterator<Item = &'static str> {
     profiles.map(|format| format.name)
 }
 
+/// The names of those that take `option`.
+pub(crate) fn names_with(option: &str) -> Vec<&'static str> {
+    let takers = ALL.iter().filter(|format| format.options.contains(&option));
+    takers.map(|format| format.name).collect()
+}
+
 /// The format called `name`.
 pub(crate) fn named(name: &str) -> Option<OutputFormat> {
     ALL.into_iter().find(|format| format.name == name)

@@ -17,7 +17,7 @@ use crate::output::Files;
 use crate::reading::Reading;
 
 pub(super) const FORMAT: OutputFormat =
-    OutputFormat { name: "perf-data", writer: Writer::Inputs(write) };
+    OutputFormat { name: "perf-data", options: &[], writer: Writer::Inputs(write) };
 
 /// Writes the samples of all inputs to `path`, with where the binaries ran.
 fn write(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Result<(), Fault> {

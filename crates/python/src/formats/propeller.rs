@@ -12,8 +12,11 @@ use crate::output::{Files, beside};
 /// Distinct paths through blocks that are kept for each thread: about 64 MiB of them.
 const MAX_PATHS: usize = 1 << 20;
 
-pub(super) const FORMAT: OutputFormat =
-    OutputFormat { name: "propeller", writer: Writer::Image { several: true, write } };
+pub(super) const FORMAT: OutputFormat = OutputFormat {
+    name: "propeller",
+    options: &["--path-cloning"],
+    writer: Writer::Image { several: true, write },
+};
 
 /// Writes the layout of one binary to two files whose names begin with `path`.
 fn write(job: &ImageJob<'_>, path: &Path, files: &mut Files) -> Result<(), Fault> {
