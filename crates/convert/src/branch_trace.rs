@@ -10,7 +10,7 @@ use mepof_trace::input::perf_script::NAMED;
 use mepof_trace::input::{self, Format, Options};
 use mepof_trace::{
     Addressing, Aggregate, Facts, ImageTrace, OTHER_SIDE, Sink, Space, Tally, TraceError,
-    map_to_image,
+    map_to_image, read_kallsyms,
 };
 
 use crate::branch_list;
@@ -86,7 +86,8 @@ impl BranchTrace {
             .collect::<Result<Vec<_>, ConvertError>>()?;
         let first_subject = images.first().map(|image| Subject::of(&image.binary));
         let first_subject = first_subject.unwrap_or_default();
-        let kallsyms = request.kallsyms.map(read_text).transpose()?;
+        let kallsyms = request.kallsyms.map(|path| Ok((path, read_kallsyms(path)?)));
+        let kallsyms = kallsyms.transpose().map_err(ConvertError::Trace)?;
         let mut inputs = Vec::new();
         let mut other_build = None;
         for path in request.inputs {
@@ -103,7 +104,7 @@ impl BranchTrace {
             let mut found = false;
             let mut placements = Vec::new();
             for (index, image) in images.iter_mut().enumerate() {
-                let kallsyms = kallsyms.as_deref();
+                let kallsyms = kallsyms.as_ref().map(|(path, text)| (*path, text.as_str()));
                 let at = if facts.format == NAMED {
                     Location::of_names(&image.binary, index)
                 } else {
@@ -196,12 +197,6 @@ fn options<'a>(request: &'a Request<'_>, symbols: &'a Symbols<'a>) -> Options<'a
         cancelled: request.cancelled,
         progress: request.progress,
     }
-}
-
-fn read_text(path: &Path) -> Result<String, ConvertError> {
-    fs::read(path)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .map_err(|source| TraceError::Io { path: path.to_owned(), source }.into())
 }
 
 /// Refuses an input that has nothing of what was asked for of `binary`, the first one.

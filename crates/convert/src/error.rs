@@ -15,10 +15,10 @@ pub enum ConvertError {
     /// A binary cannot be read, or does not have what the conversion needs.
     #[error(transparent)]
     Binary(#[from] BinaryError),
-    /// The input does not say where the binary ran.
+    /// The input, or a given copy of /proc/kallsyms, does not say where the binary ran.
     #[error("{input}: {what}", input = input.display())]
     NotLocated {
-        /// The input.
+        /// The input, or that copy.
         input: PathBuf,
         /// Why not, and the remedy.
         what: String,

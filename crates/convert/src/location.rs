@@ -37,17 +37,17 @@ impl Location {
         }
     }
 
-    /// Finds out where `binary` ran when an input was recorded.
+    /// Finds out where `binary` ran when an input was recorded. `kallsyms` is a file and its text.
     pub fn find(
         path: &Path,
         facts: &Facts,
         aggregate: &Aggregate,
         binary: &Binary,
         space: Space,
-        kallsyms: Option<&str>,
+        kallsyms: Option<(&Path, &str)>,
     ) -> Result<Self, ConvertError> {
         let about = facts_of(binary);
-        let hints = Hints { kallsyms, ..Hints::default() };
+        let hints = Hints { kallsyms: kallsyms.map(|(_, text)| text), ..Hints::default() };
         let mut other_build = None;
         let mut located = locate(facts, space, &about, &hints);
         if let Err(LocateError::BuildIdDiffers { recorded, binary: given, .. }) = &located {
@@ -78,7 +78,11 @@ impl Location {
                 (Located { placement, ..Located::default() }, Some(note.to_owned()))
             }
             Err(error) => {
-                let (input, what) = (path.to_owned(), error.to_string());
+                let at_fault = match (&error, kallsyms) {
+                    (LocateError::HiddenAddresses, Some((kallsyms, _))) => kallsyms,
+                    _ => path,
+                };
+                let (input, what) = (at_fault.to_owned(), error.to_string());
                 return Err(ConvertError::NotLocated { input, what });
             }
         };

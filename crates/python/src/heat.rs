@@ -1,21 +1,19 @@
 //! Heatmaps of branch traces.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
 use mepof_convert::{Placed, place};
 use mepof_heatmap::{Caption, HeatCounter, Heatmap, HeatmapError, png, svg};
 use mepof_trace::input::{self, MAX_DISTINCT, Options};
+use mepof_trace::{LocateError, read_kallsyms};
 use serde_json::Value;
 
-use crate::fault::{Fault, reason};
+use crate::fault::Fault;
 use crate::output::Files;
 use crate::reading::Records;
-
-const MAX_KALLSYMS: u64 = 64 << 20;
 
 /// What a heatmap is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +59,13 @@ pub(crate) fn heatmap(
     };
     let mut counter = HeatCounter::default();
     let facts = input::read(input, records.format, &options, &mut counter)?;
-    let kallsyms = records.kallsyms.as_deref().map(text).transpose()?;
-    let Placed { placement, doubt } = place(&facts, &binary, records.space, kallsyms.as_deref())
-        .map_err(|error| Fault::unreadable(input, error))?;
+    let kallsyms = records.kallsyms.as_deref();
+    let text = kallsyms.map(read_kallsyms).transpose()?;
+    let Placed { placement, doubt } = place(&facts, &binary, records.space, text.as_deref())
+        .map_err(|error| match (&error, kallsyms) {
+            (LocateError::HiddenAddresses, Some(kallsyms)) => Fault::unreadable(kallsyms, error),
+            _ => Fault::unreadable(input, error),
+        })?;
     let section = drawing.section.as_deref();
     let map = Heatmap::new(&counter, &placement, &binary, section, drawing.rows).map_err(
         |error| match (&error, &doubt) {
@@ -97,12 +99,4 @@ pub(crate) fn heatmap(
         fields.insert("doubt".to_owned(), doubt.map(|doubt| doubt.to_string()).into());
     }
     Ok(summary)
-}
-
-/// `/proc/kallsyms`: a few megabytes; more is something else.
-fn text(path: &Path) -> Result<String, Fault> {
-    let file = File::open(path).map_err(|error| Fault::unreadable(path, reason(&error)))?;
-    let mut text = String::new();
-    let read = file.take(MAX_KALLSYMS).read_to_string(&mut text);
-    read.map(|_| text).map_err(|error| Fault::unreadable(path, reason(&error)))
 }

@@ -7,12 +7,20 @@ use crate::Space;
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The operating system refused.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {reason}", path = path.display(), reason = reason(source))]
     Io {
         /// The file.
         path: PathBuf,
         /// Its reason.
         source: io::Error,
+    },
+    /// A copy of /proc/kallsyms is something else.
+    #[error("{path}: not a copy of /proc/kallsyms: {found}", path = path.display())]
+    NotKallsyms {
+        /// The file.
+        path: PathBuf,
+        /// What it looks like.
+        found: String,
     },
     /// No reader knows the format.
     #[error("{path}: not a branch trace that mepof reads: {found}", path = path.display())]
@@ -99,6 +107,12 @@ pub enum TraceError {
     /// The user stopped it.
     #[error("interrupted")]
     Cancelled,
+}
+
+/// What the system says, without Rust's `(os error 2)`.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 pub(crate) fn side(space: Space) -> &'static str {

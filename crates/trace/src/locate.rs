@@ -4,6 +4,7 @@ use mepof_address::{BuildId, ImageAddress, Placement, Region, RuntimeAddress};
 
 use crate::error::{name, side};
 use crate::input::perf_data::module_name;
+use crate::kallsyms;
 use crate::{Addressing, Facts, Mapping, Space, TracedImage};
 
 /// Locations where a module is looked for: none is loaded that often, and each has all its
@@ -99,9 +100,10 @@ pub enum LocateError {
         /// What is there.
         found: Space,
     },
-    /// /proc/kallsyms was read by someone who may not see addresses.
+    /// /proc/kallsyms was read by someone who may not see addresses: not the input is at fault,
+    /// but [`Hints::kallsyms`].
     #[error(
-        "the addresses in the given kallsyms are hidden or missing: read it as root, or after \
+        "the kernel's addresses in it are hidden or missing: copy /proc/kallsyms as root, or after \
          `sysctl kernel.kptr_restrict=0`"
     )]
     HiddenAddresses,
@@ -326,14 +328,9 @@ fn recorded_base(image: &TracedImage) -> Option<(String, RuntimeAddress)> {
 
 /// Where a known symbol ran, from lines such as `ffffffff81000000 T _stext`.
 fn kallsyms_base(text: &str, is_known: impl Fn(&str) -> bool) -> Option<(String, RuntimeAddress)> {
-    let symbols = text.lines().filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        let name = words.nth(1)?;
-        Some((name, RuntimeAddress(address)))
-    });
-    let mut found = symbols.filter(|&(name, address)| address.0 != 0 && is_known(name));
-    found.next().map(|(name, address)| (name.to_owned(), address))
+    let mut symbols = text.lines().filter_map(kallsyms::symbol);
+    let found = symbols.find(|&(address, name)| address != 0 && is_known(name));
+    found.map(|(address, name)| (name.to_owned(), RuntimeAddress(address)))
 }
 
 fn module(

@@ -179,6 +179,41 @@ def test_an_unknown_load_address_of_the_kernel(
     assert (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("verb", ["convert", "heatmap"])
+@pytest.mark.parametrize(
+    ("contents", "what"),
+    [
+        (gzip.compress(b"ffffffff81000000 T _text", mtime=0), "compressed with gzip"),
+        (b"", "this is empty"),
+        (b"hello, world\n", "no lines such as"),
+        (b"0000000000000000 T _text\n", "hidden or missing: copy /proc/kallsyms as root"),
+        (None, "Is a directory"),
+    ],
+    ids=["compressed", "empty", "text", "hidden", "directory"],
+)
+def test_what_is_no_copy_of_kallsyms_is_named(
+    kernel: tuple[Path, Loop],
+    tmp_path: Path,
+    refused: Refused,
+    verb: str,
+    contents: bytes | None,
+    what: str,
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop, slide=SLIDE, mapped=False))
+    kallsyms = tmp_path / "kallsyms"
+    if contents is None:
+        kallsyms.mkdir()
+    else:
+        kallsyms.write_bytes(contents)
+    words = (verb, "--binary", binary, "--input", record, "--kallsyms", kallsyms)
+    words += ("--to", "autofdo") if verb == "convert" else ()
+    said = refused(2, *words, "-o", tmp_path / "out.svg")
+    assert said.startswith(f"mepof: {kallsyms}: ")
+    assert what in said
+    assert "os error" not in said
+
+
 @pytest.mark.parametrize("kind", ["vmlinux", "gz"])
 def test_not_a_branch_record(
     kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused, kind: str

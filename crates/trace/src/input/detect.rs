@@ -26,7 +26,7 @@ pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
     {
         return Ok(Format::BranchList);
     }
-    if let Some(&(_, name)) = MAGICS.iter().find(|(magic, _)| head.starts_with(magic)) {
+    if let Some(name) = compression(head).or_else(|| of_magic(MAGICS, head)) {
         return Err(name.to_owned());
     }
     if head.is_empty() {
@@ -36,6 +36,15 @@ pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
         return Err("this is binary data of an unknown kind".to_owned());
     }
     text(head)
+}
+
+/// How what begins with `head` is compressed, and what decompresses it.
+pub(crate) fn compression(head: &[u8]) -> Option<&'static str> {
+    of_magic(COMPRESSED, head)
+}
+
+fn of_magic(magics: &[(&[u8], &'static str)], head: &[u8]) -> Option<&'static str> {
+    magics.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, name)| name)
 }
 
 fn text(head: &[u8]) -> Result<Format, String> {
@@ -85,13 +94,16 @@ fn is_counted_function(line: &[u8]) -> bool {
 const AUTOFDO: &str =
     "this is an AutoFDO profile already (`mepof profile merge` writes it in another format)";
 
-const MAGICS: &[(&[u8], &str)] = &[
-    (b"\x7fELF", "this is an ELF binary"),
+const COMPRESSED: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "this is compressed with gzip (decompress it with `gunzip`)"),
     (b"\x28\xb5\x2f\xfd", "this is compressed with zstd (decompress it with `unzstd`)"),
     (b"\xfd7zXZ\0", "this is compressed with xz (decompress it with `unxz`)"),
     (b"BZh", "this is compressed with bzip2 (decompress it with `bunzip2`)"),
     (b"PK\x03\x04", "this is a zip archive (unpack it)"),
+];
+
+const MAGICS: &[(&[u8], &str)] = &[
+    (b"\x7fELF", "this is an ELF binary"),
     (b"\xfflprofr\x81", "this is a raw profile of an instrumented kernel"),
     (b"\x81rforpl\xff", "this is a raw profile of an instrumented kernel"),
     (b"\xfflprofi\x81", "this is an indexed profile of an instrumented kernel"),

@@ -20,6 +20,7 @@ use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::{Facts, Sink, TraceError};
+pub(crate) use detect::compression;
 pub use format::{Format, UnknownFormat};
 use options::open;
 pub use options::{MAX_DISTINCT, Options};
