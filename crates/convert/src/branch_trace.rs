@@ -9,8 +9,8 @@ use mepof_binary::Binary;
 use mepof_trace::input::perf_script::NAMED;
 use mepof_trace::input::{self, Format, Options};
 use mepof_trace::{
-    Addressing, Aggregate, Facts, ImageTrace, OTHER_SIDE, Sink, Space, Tally, TraceError,
-    map_to_image, read_kallsyms,
+    Addressing, Aggregate, Facts, OTHER_SIDE, Sink, Space, Tally, TraceError, map_to_image,
+    read_kallsyms,
 };
 
 use crate::branch_list;
@@ -18,7 +18,7 @@ use crate::image::Image;
 use crate::location::Location;
 use crate::outside;
 use crate::symbols::Symbols;
-use crate::verdict::{BuildIdMatch, Reason};
+use crate::verdict::Reason;
 use crate::{ConvertError, Subject};
 
 /// Distinct branches and ranges of one input at most: about 1 GiB of them. A kernel has fewer than
@@ -77,13 +77,7 @@ impl BranchTrace {
     /// Reads all inputs, one after the other: memory holds the distinct branches of one input,
     /// and of all inputs those that lie in the binaries.
     pub fn read(request: &Request<'_>) -> Result<Self, ConvertError> {
-        let paths = std::iter::once(request.binary).chain(request.modules.iter().map(|m| &**m));
-        let mut images = paths
-            .map(|path| {
-                let (trace, build_id_match) = (ImageTrace::default(), BuildIdMatch::Same);
-                Ok(Image { binary: Binary::open(path)?, trace, build_id_match })
-            })
-            .collect::<Result<Vec<_>, ConvertError>>()?;
+        let mut images = Image::open_all(request.binary, request.modules)?;
         let first_subject = images.first().map(|image| Subject::of(&image.binary));
         let first_subject = first_subject.unwrap_or_default();
         let kallsyms = request.kallsyms.map(|path| Ok((path, read_kallsyms(path)?)));

@@ -32,6 +32,26 @@ pub enum ConvertError {
         /// The binary.
         binary: PathBuf,
     },
+    /// What was given as a module is none.
+    #[error(
+        "{path} is not a kernel module, which is a relocatable file (.ko); give modules as they \
+         were built, and the vmlinux once (--binary)", path = path.display()
+    )]
+    NotAModule {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A binary was given twice.
+    #[error(
+        "{path} is the same binary as {other}, and its branches would count twice; give it once",
+        path = path.display(), other = other.display()
+    )]
+    GivenTwice {
+        /// What was given again.
+        path: PathBuf,
+        /// What was given before.
+        other: PathBuf,
+    },
     /// The binaries' profiles do not go together.
     #[error(transparent)]
     Merge(#[from] MergeError),

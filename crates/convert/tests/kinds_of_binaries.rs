@@ -145,6 +145,32 @@ fn a_module_goes_by_lines_beside_a_kernel_that_does() {
 }
 
 #[test]
+fn a_binary_is_given_once_and_a_module_is_one() {
+    let directory = Directory::new("twice");
+    let kernel = compile(&directory.0, &KERNEL);
+    let extra = module(&directory.0, "extra", &[]);
+    let text = with_module(&kernel, &extra, "extra");
+    let told = |modules: &[&PathBuf]| {
+        let modules: Vec<PathBuf> = modules.iter().copied().cloned().collect();
+        read(&kernel, &modules, &text, Space::Kernel).unwrap_err().to_string()
+    };
+    // The same file by another name, and a copy, which has the same build-id.
+    let (link, copy) = (directory.0.join("link.ko"), directory.0.join("copy"));
+    std::os::unix::fs::symlink(&extra, &link).unwrap();
+    let with_id = compile(&directory.0, &[&KERNEL[..], &["-Wl,--build-id=0xabab"]].concat());
+    fs::copy(&with_id, &copy).unwrap();
+    for twice in [&[&kernel][..], &[&extra, &extra], &[&extra, &link], &[&copy]] {
+        let said = told(twice);
+        assert!(said.contains("give it once"), "{twice:?}: {said}");
+    }
+    let other = directory.0.join("other");
+    fs::create_dir(&other).unwrap();
+    let program = compile(&other, &[]);
+    let said = told(&[&program]);
+    assert!(said.contains("is not a kernel module") && said.contains(".ko"), "{said}");
+}
+
+#[test]
 fn branches_of_the_other_side_are_told_as_such() {
     let directory = Directory::new("sides");
     let kernel = compile(&directory.0, &KERNEL);
