@@ -16,7 +16,7 @@ use mepof_trace::{
 use crate::branch_list;
 use crate::image::Image;
 use crate::location::Location;
-use crate::outside;
+use crate::outside::outside;
 use crate::symbols::Symbols;
 use crate::verdict::Reason;
 use crate::{ConvertError, Subject};
@@ -119,15 +119,17 @@ impl BranchTrace {
                 facts.notes.extend(at.note);
                 placements.push(at.placement);
             }
+            let outside = outside(&facts, &aggregate, &placements, request.space);
             if !found {
                 return Err(ConvertError::NothingInBinary {
                     input: path.clone(),
                     binary: request.binary.to_owned(),
                     subject: first_subject,
                     branches: aggregate.entries().used,
+                    instead: outside.and_then(|outside| outside.instead()),
                 });
             }
-            facts.notes.extend(outside::note(&facts, &aggregate, &placements, request.space));
+            facts.notes.extend(outside.and_then(|outside| outside.note()));
             let entries = aggregate.entries().clone();
             inputs.push(Input { path: path.clone(), facts, entries, placements });
         }

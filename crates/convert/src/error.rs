@@ -57,9 +57,9 @@ pub enum ConvertError {
     Merge(#[from] MergeError),
     /// Not one branch lies in the binary.
     #[error(
-        "{input}: none of its {branches} branches is in {binary}; give {file} of the exact build \
-         that ran{location}", input = input.display(), binary = binary.display(),
-        file = subject.file(), location = subject.or_place()
+        "{input}: none of its {branches} branches is in {binary}; {remedy}",
+        input = input.display(), binary = binary.display(),
+        remedy = instead.clone().unwrap_or_else(|| subject.remedy())
     )]
     NothingInBinary {
         /// The input.
@@ -70,6 +70,8 @@ pub enum ConvertError {
         subject: Subject,
         /// Branches in the input.
         branches: u64,
+        /// What most of them are in instead, where the input says, and the remedy.
+        instead: Option<String>,
     },
     /// An input has to be read twice, and can be read once.
     #[error("{input}: this must be read twice, which a pipe does not allow; write it to a file",

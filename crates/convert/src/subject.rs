@@ -52,6 +52,11 @@ impl Subject {
         }
     }
 
+    /// What to do if not one branch is in the binary.
+    pub(crate) fn remedy(self) -> String {
+        format!("give {} of the exact build that ran{}", self.file(), self.or_place())
+    }
+
     /// How to build with debug lines.
     pub(crate) fn with_lines(self) -> &'static str {
         match self {

@@ -192,6 +192,19 @@ fn branches_of_the_other_side_are_told_as_such() {
 }
 
 #[test]
+fn what_has_all_branches_is_named_where_none_is_in_the_binary() {
+    let directory = Directory::new("elsewhere");
+    let kernel = compile(&directory.0, &KERNEL);
+    let extra = module(&directory.0, "extra", &[]);
+    let of_module = perf_script(&vec![vec![(MODULE_AT + 0x10, MODULE_AT + 0x20)]; 9]);
+    let text = with_module(&kernel, &extra, "extra");
+    let mapped = text.lines().take(2).fold(String::new(), |all, line| all + line + "\n");
+    let said = read(&kernel, &[], &(mapped + &of_module), Space::Kernel).unwrap_err().to_string();
+    let end = "program; most of them are in [extra] (9); give the modules that matter (--module)";
+    assert!(said.contains("none of its 9 branches is in") && said.ends_with(end), "{said}");
+}
+
+#[test]
 fn a_program_gets_no_cure_for_kernels() {
     let directory = Directory::new("remedies");
     let program = compile(&directory.0, &[]);
