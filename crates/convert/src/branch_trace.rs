@@ -25,6 +25,10 @@ use crate::{ConvertError, Subject};
 /// a million.
 const MAX_DISTINCT: usize = 1 << 25;
 
+/// Entries of a branch stack at most, where an input does not say: 32 on the processors with the
+/// deepest ones that are common (Intel's LBR since Skylake).
+const USUAL_DEPTH: u64 = 32;
+
 /// What to read.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -58,6 +62,8 @@ pub struct Input {
     pub facts: Facts,
     /// What happened to the entries of its branch stacks.
     pub entries: Tally,
+    /// Samples that were used; an estimate where they were aggregated.
+    pub samples: u64,
     /// Where the binaries ran, in the order of [`BranchTrace::images`].
     pub placements: Vec<Placement>,
 }
@@ -131,7 +137,8 @@ impl BranchTrace {
             }
             facts.notes.extend(outside.and_then(|outside| outside.note()));
             let entries = aggregate.entries().clone();
-            inputs.push(Input { path: path.clone(), facts, entries, placements });
+            let samples = samples(&facts, &aggregate);
+            inputs.push(Input { path: path.clone(), facts, entries, samples, placements });
         }
         Ok(Self { inputs, images, other_build })
     }
@@ -164,14 +171,22 @@ impl BranchTrace {
     pub(crate) fn samples(&self) -> Option<u64> {
         let exact = |input: &Input| input.facts.exact;
         let sampled = !self.inputs.iter().any(exact);
-        let of_input = |input: &Input| match input.facts.addressing {
-            _ if input.facts.format == NAMED => input.facts.samples.used,
-            Addressing::Runtime => input.facts.samples.used,
-            // Text that was aggregated before: it says how many branches, not how many samples.
-            Addressing::Image | Addressing::TextOffset => input.entries.used,
-        };
-        sampled.then(|| self.inputs.iter().map(of_input).sum())
+        let of_input = |sum: u64, input: &Input| sum.saturating_add(input.samples);
+        sampled.then(|| self.inputs.iter().fold(0, of_input))
     }
+}
+
+/// The samples of one input that are independent of each other.
+fn samples(facts: &Facts, aggregate: &Aggregate) -> u64 {
+    if facts.addressing == Addressing::Runtime || facts.format == NAMED {
+        return facts.samples.used;
+    }
+    // Aggregated before: it says how many branches, not how many samples. A stack has one range
+    // fewer than it has branches. What has more ranges than that was not made of stacks (ETM), or
+    // not of these alone.
+    let branches = aggregate.entries().used;
+    let ranges = aggregate.ranges().fold(0_u64, |sum, (.., count)| sum.saturating_add(count));
+    branches.saturating_sub(ranges).max(branches.div_ceil(USUAL_DEPTH))
 }
 
 /// Whether the input is a branch list, which takes the binaries to read. A pipe is none: looking
@@ -230,4 +245,36 @@ fn refuse(
         return Ok(());
     }
     Err(TraceError::OtherSpace { path: path.to_owned(), wanted, found }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use mepof_trace::{BranchEntry, Sample};
+
+    use super::*;
+
+    #[test]
+    fn branches_of_one_stack_are_one_sample() {
+        let entry = |at: u64| BranchEntry {
+            from: RuntimeAddress(at),
+            to: RuntimeAddress(at - 8),
+            ..BranchEntry::default()
+        };
+        let entries: Vec<_> = (1..=16).map(|at| entry(0x1000 - 0x10 * at)).collect();
+        let facts = Facts { addressing: Addressing::Image, ..Facts::default() };
+        for (depth, consecutive, expected) in [(16, true, 63), (1, true, 63), (16, false, 1008)] {
+            let mut aggregate = Aggregate::default();
+            let branches = &entries[..depth];
+            let sample = Sample { time: None, address: None, branches, consecutive, count: 63 };
+            aggregate.sample(&sample);
+            assert_eq!(samples(&facts, &aggregate), expected, "{depth} {consecutive}");
+        }
+        // As many ranges as branches.
+        let mut aggregate = Aggregate::default();
+        aggregate.branch(RuntimeAddress(8), RuntimeAddress(0), 3200);
+        aggregate.range(RuntimeAddress(0), RuntimeAddress(8), 3200);
+        assert_eq!(samples(&facts, &aggregate), 100);
+        let counted = Facts { addressing: Addressing::Runtime, ..facts };
+        assert_eq!(samples(&counted, &aggregate), 0);
+    }
 }

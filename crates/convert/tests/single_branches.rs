@@ -12,6 +12,7 @@ use mepof_binary::Binary;
 use mepof_convert::{BranchTrace, Inference, ProfileOptions, Reason, autofdo, judge};
 use mepof_profile::{Profile, compare};
 use mepof_trace::Event;
+use mepof_trace::output::unsymbolized;
 use walk::{Directory, Stack, compile, perf_script, recording, walk};
 
 fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
@@ -54,6 +55,25 @@ fn branches_that_a_filter_left_over_make_a_poor_profile() {
     let filtered = Event { branch_stack_has_gaps: true, ..Event::default() };
     recording.inputs[0].facts.events.push(filtered);
     assert!(reasons(&recording).contains(&Reason::FilteredBranches));
+}
+
+#[test]
+fn the_verdict_stays_with_an_aggregated_trace() {
+    let directory = Directory::new("aggregated");
+    let program = compile(&directory.0, &[]);
+    let stacks = walk(&Binary::open(&program).unwrap(), 4);
+    let (stacks, mut overlaps) = (&stacks[..63], Vec::new());
+    let (samples, text) = (directory.0.join("samples"), directory.0.join("aggregated"));
+    fs::write(&samples, perf_script(stacks)).unwrap();
+    for input in [&samples, &text] {
+        let recording = recording(&program, input);
+        overlaps.push(judge(&recording).unwrap().verdict.expected_overlap_percent);
+        let base = recording.images[0].binary.executable_base();
+        let mut out = Vec::new();
+        unsymbolized::write(&recording.images[0].trace, base, &mut out).unwrap();
+        fs::write(&text, out).unwrap();
+    }
+    assert!(overlaps[0] < 90.0 && overlaps[0] == overlaps[1], "{overlaps:?}");
 }
 
 #[test]
