@@ -78,6 +78,13 @@ fn is_branch(code: &Code, patched: &Patched, from: ImageAddress) -> bool {
     patched.contains(from) || code.at(from).is_some_and(|placed| placed.is_branch())
 }
 
+/// Whether a branch from `from`, to wherever, can have been recorded.
+pub(crate) fn may_branch(code: &Code, patched: &Patched, from: ImageAddress) -> bool {
+    let next = || code.after(code.at(from)?);
+    let is_fused = || next().is_some_and(|next| matches!(next.flow, Flow::Conditional(_)));
+    is_branch(code, patched, from) || is_fused()
+}
+
 /// AMD records the first of two instructions that were fused into one, say a `cmp` and the `jcc`
 /// after it; the kernel corrects it only since 6.1, commit df3e9612f758 "perf/x86: Make branch
 /// classifier fusion-aware".

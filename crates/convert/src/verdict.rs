@@ -13,7 +13,7 @@ use crate::Subject;
 const MIN_OVERLAP: f64 = 0.80;
 /// Above this share of branches from instructions that are not branches, the binary is another one:
 /// interrupts and exceptions make up a few per mille of a kernel's branches.
-const MAX_IMPOSSIBLE: f64 = 0.10;
+pub(crate) const MAX_IMPOSSIBLE: f64 = 0.10;
 /// Above this share of executed code without debug information, the profile says little.
 const MAX_UNMAPPED: f64 = 0.50;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{Placed, place};
+use mepof_convert::{BranchSources, Placed, place};
 use mepof_heatmap::{Caption, HeatCounter, Heatmap, HeatmapError, png, svg};
 use mepof_trace::input::{self, MAX_DISTINCT, Options};
 use mepof_trace::{LocateError, read_kallsyms};
@@ -57,8 +57,9 @@ pub(crate) fn heatmap(
         cancelled,
         progress,
     };
-    let mut counter = HeatCounter::default();
-    let facts = input::read(input, records.format, &options, &mut counter)?;
+    let mut sink = (HeatCounter::default(), BranchSources::default());
+    let facts = input::read(input, records.format, &options, &mut sink)?;
+    let (counter, sources) = sink;
     let kallsyms = records.kallsyms.as_deref();
     let text = kallsyms.map(read_kallsyms).transpose()?;
     let Placed { placement, doubt } = place(&facts, &binary, records.space, text.as_deref())
@@ -76,6 +77,10 @@ pub(crate) fn heatmap(
     if let Some(doubt) = doubt.as_ref().filter(|_| map.visits_outside > map.visits) {
         return Err(Fault::unreadable(input, doubt));
     }
+    let doubt = match doubt {
+        Some(doubt) => Some(doubt.to_string()),
+        None => sources.doubt(&binary, &placement)?.map(|reason| reason.to_string()),
+    };
     let title = input.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let caption = Caption { title };
     let mut files = Files::default();
@@ -96,7 +101,7 @@ pub(crate) fn heatmap(
     let mut summary = serde_json::to_value(&map).map_err(Fault::work)?;
     if let Some(fields) = summary.as_object_mut() {
         fields.remove("rows");
-        fields.insert("doubt".to_owned(), doubt.map(|doubt| doubt.to_string()).into());
+        fields.insert("doubt".to_owned(), doubt.into());
     }
     Ok(summary)
 }

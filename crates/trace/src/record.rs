@@ -91,3 +91,34 @@ pub trait Sink: Send + Sized {
     /// Takes over what `other` has.
     fn merge(&mut self, other: Self);
 }
+
+/// Gives both the same records.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn sample(&mut self, sample: &Sample<'_>) {
+        self.0.sample(sample);
+        self.1.sample(sample);
+    }
+
+    fn branch(&mut self, from: RuntimeAddress, to: RuntimeAddress, count: u64) {
+        self.0.branch(from, to, count);
+        self.1.branch(from, to, count);
+    }
+
+    fn range(&mut self, first: RuntimeAddress, last: RuntimeAddress, count: u64) {
+        self.0.range(first, last, count);
+        self.1.range(first, last, count);
+    }
+
+    fn distinct(&self) -> usize {
+        self.0.distinct().saturating_add(self.1.distinct())
+    }
+
+    fn fork(&self) -> Self {
+        (self.0.fork(), self.1.fork())
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+        self.1.merge(other.1);
+    }
+}

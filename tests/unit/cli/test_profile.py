@@ -466,6 +466,18 @@ def test_a_heatmap_of_another_build_says_so(program: Path, record: Path, tmp_pat
     assert "doubt" in run(*words, "--input", other).stderr
 
 
+def test_a_heatmap_of_branches_that_the_code_does_not_have_says_so(
+    program: Path, loop: tuple[int, int], record: Path, tmp_path: Path
+) -> None:
+    # Without a build-id: most branches come from an instruction that is none.
+    first, *_ = record.read_text().splitlines(keepends=True)
+    other = tmp_path / "perf.txt"
+    other.write_text(first + sample(loop[1], [Entry(loop[1], loop[1])] * 4 + [Entry(*loop)]) * 9)
+    words = ("heatmap", "--binary", program, "--space", "user", "-o", tmp_path / "heat.svg")
+    doubt = done(*words, "--input", other)["doubt"]
+    assert doubt.startswith("80 % of the recorded branches come from instructions that are not")
+
+
 def test_a_heatmap_of_nothing_but_other_code_is_refused(
     program: Path, record: Path, tmp_path: Path
 ) -> None:
