@@ -87,7 +87,7 @@ def unsupported(
                 if newer
                 else f"`{text}` needs a toolchain with {', '.join(missing)}, "
                 f"which `{toolchain}` does not have",
-                f"write `set toolchain {able[0]}` before it" if able else None,
+                f"write `set toolchain {(newer[-1:] or able)[0]}` before it" if able else None,
             )
 
 

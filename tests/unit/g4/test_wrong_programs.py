@@ -577,6 +577,8 @@ HELP = {
     "set toolchain gcc-16.\nopt /src gcc-autofdo rand kbench.": "write `set toolchain gcc-15` "
     "before it",
     "set arch arm.\nbuild /src.": "write `set toolchain gcc` before it",
+    "set toolchain clang-16.\nopt /src autofdo rand kbench.": "write `set toolchain clang-19` "
+    "before it",
     "set toolchain clang-13.": "known: clang-14 to clang-30",
     "set arch arm64. eval /a tools.": "leave it out, or write `set arch x86-64` before the "
     "statement",
