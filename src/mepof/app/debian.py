@@ -10,7 +10,9 @@ import fcntl
 import io
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -56,17 +58,21 @@ def package_files(
         out.
 
     Raises:
-        InputError: a package is unknown, or its dependencies cannot be satisfied.
+        InputError: a package is unknown, its dependencies cannot be satisfied, or what is left out
+            is not one of them.
         EnvironmentLack: there is no apt, or a package cannot be downloaded.
     """
     debian = architectures.get(arch).guest_debian
     if debian is None:
         raise InputError(f"Debian's name of the architecture {arch} is not known")
     root = default_store() / "cache" / "packages" / debian
+    preferred = () if release is None else ("-o", f"APT::Default-Release={release}")
+    absent = _FOR_INSTALLATION - {*names}
     with _locked(root):
-        options = _options(root, debian, {*left_out, *_FOR_INSTALLATION} - {*names})
-        if release is not None:
-            options += ["-o", f"APT::Default-Release={release}"]
+        if left_out:
+            options = [*_options(root, debian, absent), *preferred]
+            _check_left_out(left_out, names, options)
+        options = [*_options(root, debian, absent.union(left_out) - {*names}), *preferred]
         found = _resolve(names, options)
         archives = [root / "archives" / f"{n}_{v.replace(':', '%3a')}_{a}.deb" for n, v, a in found]
         if any(not path.is_file() for path in archives):
@@ -93,7 +99,7 @@ def _locked(root: Path) -> Iterator[None]:
         yield
 
 
-def _options(root: Path, debian: str, present: set[str]) -> list[str]:
+def _options(root: Path, debian: str, present: AbstractSet[str]) -> list[str]:
     """Options with which apt reads a machine on which nothing is installed, except in name."""
     status = root / "status"
     status.write_text(
@@ -155,6 +161,21 @@ def _resolve(names: Sequence[str], options: Sequence[str]) -> list[tuple[str, st
     said = _apt(options, "install", "--simulate", *names).splitlines()
     found = [match.groups() for line in said if (match := _INSTALLED.match(line))]
     return [(name, version, arch) for name, version, arch in found]
+
+
+def _check_left_out(left_out: Sequence[str], names: Sequence[str], options: Sequence[str]) -> None:
+    """Refuse to leave out what is not among the dependencies, such as a name with a mistake."""
+    try:
+        found = {name for name, _, _ in _resolve(names, options)} | _FOR_INSTALLATION
+    except InputError:
+        return  # perhaps what is left out is what cannot be installed
+    for name in left_out:
+        if name not in found:
+            near = get_close_matches(name, found - {*names}, n=1)
+            raise InputError(
+                f"`leave_out` names {name}, which none of the `packages` depends on",
+                f"did you mean `{near[0]}`?" if near else "remove it there",
+            )
 
 
 def _apt(options: Sequence[str], *words: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from mepof.app.apps import Action, App, app_names
 from mepof.described import Described, Word, check_distinct, read_described
@@ -175,6 +175,14 @@ class OwnApp(App):
         for name in names:
             if not _PACKAGE.match(name):
                 raise ValueError(f"`{name}` is not the name of a Debian package")
+        return names
+
+    @field_validator("leave_out")
+    @classmethod
+    def _are_not_named(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        for name in names:
+            if name in info.data.get("packages", ()):
+                raise ValueError(f"`{name}` is one of the `packages`, too")
         return names
 
     @field_validator("setup")

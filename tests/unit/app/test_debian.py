@@ -24,6 +24,11 @@ case "$*" in
 *"--simulate foes") echo " foes : Conflicts: tool"; echo "E: broken packages"; exit 100 ;;
 *--simulate*)
     echo "Inst libx (2:1.0-1 Debian:12/stable [amd64])"
+    case "$*" in
+    *"tool ucf"*)
+        grep -q "^Package: libllvm$" {root}/store/cache/packages/amd64/status ||
+            echo "Inst libllvm (14 Debian:12/stable [amd64])" ;;
+    esac
     echo "Inst tool (3 Debian:12/stable [all])"
     echo "Conf tool (3 Debian:12/stable [all])" ;;
 *--download-only*)
@@ -93,6 +98,18 @@ def test_what_is_left_out_counts_as_installed_unless_it_is_named(room: Path) -> 
     present = [line.split()[1] for line in status.splitlines() if line.startswith("Package:")]
     assert {"libllvm", "debconf"} <= set(present)
     assert "ucf" not in present
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("libxx", "did you mean `libx`?"), ("nosuch", "remove it there")]
+)
+def test_only_dependencies_can_be_left_out(room: Path, name: str, remedy: str) -> None:
+    with pytest.raises(InputError, match=f"`leave_out` names {name}, which none of") as raised:
+        package_files(("tool",), ("debconf", name), "x86-64")
+    assert raised.value.remedy == remedy
+    # What is left out may be what cannot be installed.
+    with pytest.raises(InputError, match="apt-get: unmet"):
+        package_files(("unmet",), ("libx",), "x86-64")
 
 
 def test_another_architecture_has_lists_of_its_own(room: Path) -> None:

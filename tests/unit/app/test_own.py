@@ -81,6 +81,11 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
         (('directroy = "rootfs"',), ACTION, "unknown key `directroy`.*`directory`"),
         (('files = [{from = "a", to = "b"}]',), ACTION, "must match pattern"),
         (('name = "x"',), ACTION, "unknown key `name`"),
+        (
+            ('packages = ["a1", "b1"]', 'leave_out = ["c1", "b1"]'),
+            ACTION,
+            ":3: `leave_out`: `b1` is one of the `packages`",
+        ),
     ],
 )
 def test_a_wrong_description_is_one_line_with_its_location(
