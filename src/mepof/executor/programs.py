@@ -12,7 +12,7 @@ from mepof.app.apps import App
 from mepof.device.protocol import DEVICES, LocationSource
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
-from mepof.g4.apps import own_apps
+from mepof.g4.apps import own_apps, spelt_alike
 from mepof.g4.ast import Program
 from mepof.g4.compiler import compile_program
 from mepof.g4.diagnostics import Diagnostic, quote
@@ -53,15 +53,16 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
 
 def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan, Vocabulary]:
     parsed = parse(source)
+    program = spelt_alike(parsed.program)
     words = vocabulary()
-    found = [*parsed.diagnostics, *check(parsed.program, words)]
+    found = [*parsed.diagnostics, *check(program, words)]
     if found:
-        words, unread = _with_own(parsed.program, words)
-        found = [*parsed.diagnostics, *check(parsed.program, words), *unread]
+        words, unread = _with_own(program, words)
+        found = [*parsed.diagnostics, *check(program, words), *unread]
     if found:
         _refuse_unusable(found, source)
         raise WrongProgram(render(found, source))
-    rounds = max(recorded_rounds(parsed.program, words).values(), default=0)
+    rounds = max(recorded_rounds(program, words).values(), default=0)
     if len(perf_data) > rounds:
         raise InputError(
             f"no round of the program uses {perf_data[rounds]}",
@@ -85,8 +86,8 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
             n for n, dev in DEVICES.all().items() if isinstance(dev, LocationSource)
         ),
     )
-    plan = compile_program(parsed.program, source.text, variants, perf_data)
-    return parsed.program, plan, words
+    plan = compile_program(program, source.text, variants, perf_data)
+    return program, plan, words
 
 
 def _with_own(program: Program, words: Vocabulary) -> tuple[Vocabulary, list[Diagnostic]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import PurePosixPath
 
-from mepof.g4.ast import Adap, Eval, Opt, Profile, Program, Statement, Word
+from mepof.g4.ast import Adap, Eval, Goal, Opt, Profile, Program, Set, Statement, Word
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import is_path
 from mepof.g4.settings import weight
@@ -76,6 +78,40 @@ def named(statement: Statement) -> Iterator[tuple[Span, str]]:
             for word in words:
                 name = word.text.partition(":")[0]
                 yield word.part(0, len(name)), name
+
+
+def spelt_alike(program: Program) -> Program:
+    """The program in which each path of a description is written as where it first occurs, so that
+    ``shop/app.toml`` and ``./shop/app.toml`` are one app."""
+    first: dict[PurePosixPath, str] = {}
+
+    def known(name: str) -> str:
+        if not (is_path(name) and name.endswith(".toml")):
+            return name
+        return first.setdefault(PurePosixPath(name), name)
+
+    statements = tuple(_respelt(each, known) for each in program.statements)
+    return replace(program, statements=statements)
+
+
+def _respelt(statement: Statement, known: Callable[[str], str]) -> Statement:
+    def operand(word: Word) -> Word:
+        name, colon, text = word.text.partition(":")
+        return replace(word, text=known(name) + colon + text)
+
+    match statement:
+        case Opt(apps=words) | Profile(apps=words) | Adap(apps=words):
+            return replace(statement, apps=tuple(map(operand, words)))
+        case Eval(metrics=words):
+            return replace(statement, metrics=tuple(map(operand, words)))
+        case Goal(quantity=word):
+            quantity, colon, group = word.text.partition(":")
+            text = quantity + colon + known(group)
+            return replace(statement, quantity=replace(word, text=text))
+        case Set(key=key, value=word) if key.text == "without":
+            text = ",".join(map(known, word.text.split(",")))
+            return replace(statement, value=replace(word, text=text))
+    return statement
 
 
 def described(noun: str, word: Word, name: str, known: Iterable[str]) -> Iterator[Diagnostic]:

@@ -56,6 +56,30 @@ def test_training_can_leave_out_an_app_of_the_users_with_its_files() -> None:
         assert made.step(name).params["apps"] == [{"name": "kbench"}]
 
 
+@pytest.mark.parametrize("other", ["shop/app.toml", "./shop/./app.toml", ".//shop/app.toml"])
+def test_an_app_is_the_same_however_its_path_is_written(other: str) -> None:
+    # Each statement in turn has the other spelling; the plan has the first one throughout.
+    text = [
+        "set without ./shop/app.toml,pipe128.",
+        OPT.strip(),
+        "goal geomean:./shop/app.toml 5.",
+        "eval plain;opt ./shop/app.toml;pipe.",
+    ]
+    expected = plan("\n".join(text))
+    for number in range(1, len(text)):
+        changed = [*text]
+        changed[number] = text[number].replace("./shop/app.toml", other)
+        made = plan("\n".join(changed))
+        assert made.steps[:-1] == expected.steps[:-1]
+        report, same = made.step("report"), expected.step("report")
+        assert report.inputs == same.inputs
+        assert report.params == {**same.params, "program": "\n".join(changed)}
+    changed = [text[0].replace("./shop/app.toml", other), *text[1:]]
+    assert plan("\n".join(changed)).step("opt/collect").params["apps"] == [{"name": "kbench"}]
+    message = refused(f"{OPT}eval plain;opt ./shop/app.toml;{other}.")
+    assert "`./shop/app.toml` is given twice" in message
+
+
 def test_an_unknown_action_is_reported_with_the_users_own_words() -> None:
     message = refused(f"set without imports.\n{OPT}")
     assert "p.g4:1:13: error: unknown app, case or action `imports`" in message
