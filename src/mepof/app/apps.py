@@ -32,6 +32,13 @@ class Check(Described):
     status: int = Field(default=0, ge=0, le=255)
     output: Text | tuple[Text, ...] | None = None
 
+    @field_validator("output")
+    @classmethod
+    def _is_some_text(cls, output: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        if output == ():
+            raise ValueError("must be a text or several")
+        return output
+
     @property
     def texts(self) -> tuple[str, ...]:
         """All texts that it must write."""

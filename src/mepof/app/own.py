@@ -13,9 +13,16 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from mepof.app.apps import Action, App, app_names
 from mepof.described import Described, Word, check_distinct, read_described
 from mepof.errors import InputError
+from mepof.suite.cases import MIN_MEMORY
 
 #: Of this machine, whose programs `[[program]]` takes.
 HOST = "x86-64"
+
+#: MiB of a guest.
+MAX_MEMORY = 64 * 1024
+#: Limits in the guest's time; the longest is a day.
+MIN_SECONDS = 0.1
+MAX_SECONDS = 86400
 
 
 class CopiedFile(Described):
@@ -45,6 +52,13 @@ class Start(Described):
     workdir: str | None = Field(default=None, pattern="^/[^\0]*$")
     user: int | str | None = None
 
+    @field_validator("seconds")
+    @classmethod
+    def _limit_is_usable(cls, seconds: float) -> float:
+        if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+            raise ValueError(f"must be from {MIN_SECONDS} to {MAX_SECONDS}")
+        return seconds
+
     @field_validator("environment")
     @classmethod
     def _variables_can_be_set(cls, variables: Mapping[str, str]) -> Mapping[str, str]:
@@ -53,6 +67,8 @@ class Start(Described):
     @field_validator("user")
     @classmethod
     def _user_is_one(cls, user: int | str | None) -> int | str | None:
+        if isinstance(user, str) and not user.partition(":")[0]:
+            raise ValueError("must begin with a user's number or name")
         if isinstance(user, int) and not 0 <= user < 2**32 - 1:
             raise ValueError("must be from 0 to 4294967294")
         return user
@@ -147,6 +163,7 @@ class OwnApp(App):
     files: tuple[CopiedFile, ...] = ()
     programs: tuple[OwnProgram, ...] = Field(default=(), alias="program")
     environment: Mapping[str, str] = {}
+    memory: int = Field(default=MIN_MEMORY, ge=MIN_MEMORY, le=MAX_MEMORY)
     setup: tuple[Setup, ...] = ()
 
     @field_validator("title")
