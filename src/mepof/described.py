@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, BaseModel, ConfigDict, RootModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from mepof.errors import InputError
 from mepof.toml_lines import Location, lines_of
@@ -36,8 +36,31 @@ _TYPES = {
 _SHOULD = re.compile(r"^[A-Z][a-z]* should ")
 
 
+def matching(pattern: str, must: str) -> AfterValidator:
+    """Check that a text matches a pattern, and say in words what it takes.
+
+    Args:
+        pattern: of the whole text.
+        must: what follows "must" in the message, or "should" in that of :func:`first_error`.
+    """
+    whole = re.compile(pattern, re.S)
+
+    def check(text: str) -> str:
+        if not whole.fullmatch(text):
+            raise PydanticCustomError("matching", "Text should {must}", {"must": must})
+        return text
+
+    return AfterValidator(check)
+
+
 #: A name that programs or result lines contain.
-Word = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+Word = Annotated[
+    str,
+    matching(
+        r"[a-z0-9][a-z0-9_-]*",
+        "consist of lower case letters, digits, `-` and `_`, and begin with a letter or digit",
+    ),
+]
 
 
 class Described(BaseModel):
@@ -142,7 +165,7 @@ def _read(
         raise InputError(f"the {what} {path} is not TOML: {error}") from error
     except ValueError as error:  # Python's limit, against hostile texts
         raise InputError(f"the {what} {path} has a number of too many digits") from error
-    errors: list[ErrorDetails] = []
+    errors: list[tuple[Location, ErrorDetails]] = []
     try:
         # By way of JSON, for which pydantic's strict mode accepts an array as a tuple. It has no
         # dates, and no key takes one.
@@ -150,9 +173,9 @@ def _read(
             json.dumps({**written, **given}, default=lambda date: {}), strict=True
         )
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-    unknown = [detail["loc"] for detail in errors if detail["type"] == "extra_forbidden"]
-    unknown += [detail["loc"][:-1] for detail in errors if detail["loc"][-1:] == ("[key]",)]
+        errors = [(_location(d, written), d) for d in error.errors(include_url=False)]
+    unknown = [location for location, detail in errors if detail["type"] == "extra_forbidden"]
+    unknown += [location for location, detail in errors if detail["loc"][-1:] == ("[key]",)]
     unknown += [(key,) for key in given if key in written]
     if not errors and not unknown:
         return described
@@ -164,8 +187,23 @@ def _read(
             f"{path}:{_line(lines, first)}: unknown key `{first[-1]}`",
             nearest(str(first[-1]), known),
         )
-    wrong = min(errors, key=lambda detail: _line(lines, detail["loc"]))
-    raise InputError(f"{path}:{_line(lines, wrong['loc'])}: {_complaint(wrong, what)}")
+    # Of the alternatives of a type, the one that fits best complains about what is inside.
+    location, wrong = min(errors, key=lambda each: (_line(lines, each[0]), -len(each[0])))
+    raise InputError(f"{path}:{_line(lines, location)}: {_complaint(location, wrong, what)}")
+
+
+def _location(detail: ErrorDetails, written: object) -> Location:
+    """Where an error is, without pydantic's names of the alternatives of a type."""
+    location: list[str | int] = []
+    for key in detail["loc"]:
+        if isinstance(written, list):
+            within: Mapping[object, object] = dict(enumerate(written))
+        else:
+            within = written if isinstance(written, dict) else {}
+        if key in within or detail["type"] == "missing":
+            location.append(key)
+            written = within.get(key)
+    return tuple(location)
 
 
 def _line(lines: Mapping[Location, int], location: Location) -> int:
@@ -181,18 +219,23 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f"did you mean `{near[0]}`?" if near else "known: " + ", ".join(sorted(known))
 
 
-def _complaint(detail: ErrorDetails, what: str) -> str:
+def _complaint(location: Location, detail: ErrorDetails, what: str) -> str:
     """One sentence about a wrong value."""
-    *above, last = detail["loc"] or ("",)
+    *above, last = location or ("",)
     if detail["type"] == "missing":
         return f"`{last}` is missing from {_named(above) or f'the {what}'}"
-    name = _named(detail["loc"]) or f"the {what}"
+    name = _named(location) or f"the {what}"
     if detail["type"] in _TYPES:
         return f"{name} must be {_TYPES[detail['type']]}"
     must = _SHOULD.sub("must ", detail["msg"])
     if must != detail["msg"]:
         return f"{name} {must}"
-    return f"{name}: {must.removeprefix('Value error, ')}"
+    return f"{name}: {_own_words(must)}"
+
+
+def _own_words(message: str) -> str:
+    """A message of a validator of ours as that wrote it."""
+    return message.removeprefix("Value error, ")
 
 
 def _named(location: Sequence[str | int]) -> str:
@@ -244,4 +287,5 @@ def first_error(error: ValidationError) -> str:
     """The first complaint of a validation in one line: where, and what."""
     detail = error.errors(include_url=False)[0]
     where = ".".join(map(str, detail["loc"]))
-    return f"{where}: {detail['msg']}" if where else str(detail["msg"])
+    message = _own_words(detail["msg"])
+    return f"{where}: {message}" if where else message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -10,12 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from pydantic import BaseModel, Field, RootModel, model_validator
+from pydantic import BaseModel, Field, RootModel, ValidationError, model_validator
 
 from mepof.app.android import AndroidApps, load_described
 from mepof.app.apps import App
 from mepof.arch import Arch
-from mepof.described import Described, Named, check_distinct, read_described
+from mepof.described import Described, Named, Word, check_distinct, first_error, read_described
 from mepof.device.preparation import Preparation
 from mepof.errors import InputError
 from mepof.kernel.options import Options
@@ -225,6 +226,22 @@ def test_a_mistake_is_found_wherever_it_is(text: str, message: str, path: Path) 
     with pytest.raises(InputError) as raised:
         read_described(path, Outer, "thing", {"name": "given"})
     assert str(raised.value).startswith(f"{path}:{message}")
+
+
+def test_a_message_has_no_pattern_and_no_words_of_the_reader() -> None:
+    class Thing(Described):
+        name: Word = "x"
+        inner: Outer | None = None
+
+    with pytest.raises(ValidationError) as caught:
+        Thing.model_validate({"name": "A"})
+    assert first_error(caught.value).startswith("name: Text should consist of lower case letters")
+    with pytest.raises(ValidationError) as caught:
+        same = {"words": ["a"]}
+        Thing.model_validate_json(
+            json.dumps({"inner": {"name": "x", "table": {"a": same, "b": same}}})
+        )
+    assert first_error(caught.value) == "inner: `a` occurs twice"
 
 
 def test_what_is_given_is_not_from_the_file(path: Path) -> None:

@@ -10,13 +10,21 @@ from pydantic import Field, field_validator
 
 from mepof.app.apps import Action, App
 from mepof.app.own import OwnApp, load_own
-from mepof.described import Described, check_distinct, read_described, refuse_special
+from mepof.described import Described, check_distinct, matching, read_described, refuse_special
 
 _TABLE = "android"
 
 # https://developer.android.com/build/configure-app-module#set-application-id
-Package = Annotated[str, Field(pattern=r"^[A-Za-z]\w*(\.[A-Za-z]\w*)+$")]
-Activity = Annotated[str, Field(pattern=r"^\.?[A-Za-z][\w$]*(\.[A-Za-z_$][\w$]*)*$")]
+Package = Annotated[
+    str, matching(r"[A-Za-z]\w*(\.[A-Za-z]\w*)+", "be a package, such as `org.example.shop`")
+]
+Activity = Annotated[
+    str,
+    matching(
+        r"\.?[A-Za-z][\w$]*(\.[A-Za-z_$][\w$]*)*",
+        "be an activity, such as `.Main` or `org.example.shop.Main`",
+    ),
+]
 
 
 class AndroidApp(Described):

@@ -6,12 +6,12 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from mepof.app.apps import Action, App, app_names
-from mepof.described import Described, Word, check_distinct, read_described
+from mepof.described import Described, Word, check_distinct, matching, read_described
 from mepof.errors import InputError
 from mepof.suite.cases import MIN_MEMORY
 
@@ -29,7 +29,12 @@ class CopiedFile(Described):
     """A file beside the description, and its absolute path in the guest."""
 
     source: str = Field(alias="from", min_length=1)
-    to: str = Field(pattern="^/[^\0]*[^/\0]$")
+    to: Annotated[
+        str,
+        matching(
+            "/[^\0]*[^/\0]", "be an absolute path in the guest, of a file and not a directory"
+        ),
+    ]
 
 
 class Start(Described):
@@ -49,7 +54,7 @@ class Start(Described):
     seconds: float = Field(gt=0)
     input: str | None = Field(default=None, min_length=1)
     environment: Mapping[str, str] = {}
-    workdir: str | None = Field(default=None, pattern="^/[^\0]*$")
+    workdir: Annotated[str, matching("/[^\0]*", "be an absolute path in the guest")] | None = None
     user: int | str | None = None
 
     @field_validator("seconds")
@@ -109,7 +114,7 @@ class Ready(Described):
     """
 
     port: int | None = Field(default=None, ge=1, le=65535)
-    output: str | None = Field(default=None, min_length=1, pattern="^[^\0]*$")
+    output: Annotated[str, matching("[^\0]+", "be a text without NUL characters")] | None = None
     argv: tuple[str, ...] = ()
 
 

@@ -85,7 +85,15 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
         ((), ACTION + 'user = ":0"', "`action.0..user`: must begin with a user's number or name"),
         (('suites = ["ipc"]',), ACTION, "only installed apps have suites"),
         (('directroy = "rootfs"',), ACTION, "unknown key `directroy`.*`directory`"),
-        (('files = [{from = "a", to = "b"}]',), ACTION, "must match pattern"),
+        (
+            ('files = [{from = "a", to = "b"}]',),
+            ACTION,
+            ":2: `files.0..to` must be an absolute path in the guest, of a file and not a dir",
+        ),
+        ((), ACTION.replace('"a"', '"A b"'), ":4: `action.0..name` must consist of lower case"),
+        ((), ACTION + 'workdir = "srv"', ":7: `action.0..workdir` must be an absolute path in"),
+        ((), ACTION + "check = {output = ''}", "`action.0..check.output` must have at least 1"),
+        ((), ACTION + "check.output = ['a', '']", "`action.0..check.output.1.` must have at le"),
         (('name = "x"',), ACTION, "unknown key `name`"),
         (
             ('packages = ["a1", "b1"]', 'leave_out = ["c1", "b1"]'),

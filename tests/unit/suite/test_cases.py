@@ -89,7 +89,7 @@ def test_two_cases_cannot_have_the_same_name(tmp_path: Path) -> None:
     ("wrong", "message"),
     [
         ("memory = 0", "2: `memory` must be greater than 0"),
-        ('[[case]]\nname = "a b"', "3: `case[0].name` must match pattern"),
+        ('[[case]]\nname = "a b"', "3: `case[0].name` must consist of lower case letters"),
         ("[[case]]\nargv = []", "3: `case[0].argv` must have at least 1 item"),
     ],
 )
