@@ -79,6 +79,18 @@ class Named(Described):
     name: str
 
 
+class WrongAt(ValueError):
+    """What is wrong inside of the value that a validator of a model has; for validators of models.
+
+    Args:
+        location: keys and indices, from that value.
+    """
+
+    def __init__(self, message: str, location: Location) -> None:
+        super().__init__(message)
+        self.location = location
+
+
 def check_distinct(names: Iterable[str]) -> None:
     """Check that no two entries of a list have the same name; for validators of models.
 
@@ -203,7 +215,8 @@ def _location(detail: ErrorDetails, written: object) -> Location:
         if key in within or detail["type"] == "missing":
             location.append(key)
             written = within.get(key)
-    return tuple(location)
+    cause = detail.get("ctx", {}).get("error")
+    return (*location, *(cause.location if isinstance(cause, WrongAt) else ()))
 
 
 def _line(lines: Mapping[Location, int], location: Location) -> int:

@@ -161,7 +161,10 @@ class _Fields:
         else:
             found = [(n, g) for known, n, g in self._entries("passwd") if known == name]
             if not found:
-                raise InputError(f"{self.what} runs as {name}, who is not in /etc/passwd")
+                raise InputError(
+                    f"{self.what} runs as {name}, who is not in /etc/passwd",
+                    "write a number, or lay an /etc/passwd with that user by `files`",
+                )
             number, own = found[0]
         if not group:
             return number, own
@@ -169,7 +172,10 @@ class _Fields:
             return number, int(group)
         groups = [n for known, n, _ in self._entries("group") if known == group]
         if not groups:
-            raise InputError(f"{self.what} runs in the group {group}, which is not in /etc/group")
+            raise InputError(
+                f"{self.what} runs in the group {group}, which is not in /etc/group",
+                "write a number, or lay an /etc/group with that group by `files`",
+            )
         return number, groups[0]
 
     def _lacks_name(self, user: int) -> bool:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from mepof.app.apps import Action, App, app_names
-from mepof.described import Described, Word, check_distinct, matching, read_described
+from mepof.described import (
+    Described,
+    Word,
+    WrongAt,
+    check_distinct,
+    matching,
+    read_described,
+)
 from mepof.errors import InputError
 from mepof.suite.cases import MIN_MEMORY
+from mepof.toml_lines import Location
 
 #: Of this machine, whose programs `[[program]]` takes.
 HOST = "x86-64"
@@ -23,6 +32,18 @@ MAX_MEMORY = 64 * 1024
 #: Limits in the guest's time; the longest is a day.
 MIN_SECONDS = 0.1
 MAX_SECONDS = 86400
+
+
+def _refuse_line(argv: object) -> object:
+    """Show how a command that is written as for a shell is one of an array."""
+    if isinstance(argv, str):
+        example = json.dumps(argv.split() or ["/bin/true"], ensure_ascii=False)
+        raise ValueError(f"must be an array, such as `{example}`")
+    return tuple(argv) if isinstance(argv, list) else argv
+
+
+#: A program and its arguments.
+Argv = Annotated[tuple[str, ...], BeforeValidator(_refuse_line)]
 
 
 class CopiedFile(Described):
@@ -50,7 +71,7 @@ class Start(Described):
     """
 
     name: Word
-    argv: tuple[str, ...] = ()
+    argv: Argv = ()
     seconds: float = Field(gt=0)
     input: str | None = Field(default=None, min_length=1)
     environment: Mapping[str, str] = {}
@@ -101,7 +122,7 @@ class OwnProgram(Described):
 class OwnAction(Start, Action):
     """An action of a described app."""
 
-    argv: tuple[str, ...] = ()
+    argv: Argv = ()
 
 
 class Ready(Described):
@@ -115,7 +136,7 @@ class Ready(Described):
 
     port: int | None = Field(default=None, ge=1, le=65535)
     output: Annotated[str, matching("[^\0]+", "be a text without NUL characters")] | None = None
-    argv: tuple[str, ...] = ()
+    argv: Argv = ()
 
 
 class Setup(Start):
@@ -222,16 +243,26 @@ class OwnApp(App):
 
     @model_validator(mode="after")
     def _commands_can_run(self) -> OwnApp:
-        ready = [(s.name, s.ready.argv) for s in self.setup if s.ready and s.ready.argv]
-        for name, argv in [*((c.name, c.argv) for c in (*self.actions, *self.setup)), *ready]:
-            if not argv and self.image is None:
-                raise ValueError(f"`{name}` has no argv, and there is no image with an entry point")
-            if argv and (not argv[0] or any("\0" in word for word in argv)):
-                raise ValueError(f"the argv of `{name}` cannot be run")
+        commands: dict[Location, Start] = {("action", n): a for n, a in enumerate(self.actions)}
+        commands |= {("setup", n): s for n, s in enumerate(self.setup)}
+        for location, each in commands.items():
+            if not each.argv and self.image is None:
+                raise WrongAt(
+                    f"`{each.name}` has no argv, and there is no image with an entry point",
+                    (*location, "argv"),
+                )
+            _check_argv(each.name, each.argv, (*location, "argv"))
+            if isinstance(each, Setup) and each.ready is not None:
+                _check_argv(each.name, each.ready.argv, (*location, "ready", "argv"))
         return self
 
 
 _PACKAGE = re.compile(r"^[a-z0-9][a-z0-9+.-]+$")
+
+
+def _check_argv(name: str, argv: Sequence[str], location: Location) -> None:
+    if argv and (not argv[0] or any("\0" in word for word in argv)):
+        raise WrongAt(f"the argv of `{name}` cannot be run", location)
 
 
 def _check_variables(variables: Mapping[str, str]) -> Mapping[str, str]:

@@ -75,7 +75,11 @@ class AppProgramsBody:
 def files_of(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
     """All that a described app adds to a guest, except the program that starts its commands."""
     files = all_files(app, description, arch)
-    return {**files, **command_files(app, image_of(app, description, arch), files, arch)}
+    image = image_of(app, description, arch)
+    try:
+        return {**files, **command_files(app, image, files, arch)}
+    except InputError as error:  # which names an action or a setup
+        raise InputError(f"{description}: {error.message}", error.remedy) from error
 
 
 def archives(suites: Mapping[str, Path], apps: Iterable[Path | None]) -> tuple[Path, ...]:

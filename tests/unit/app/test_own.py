@@ -72,6 +72,28 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
         ((), ACTION.replace('"/shop/run", "x"', ""), "`a` has no argv, and there is no image"),
         ((), ACTION.replace("/shop/run", ""), "the argv of `a` cannot be run"),
         ((), ACTION.replace("/shop/run", "a\\u0000"), "the argv of `a` cannot be run"),
+        (
+            (),
+            ACTION.replace('["/shop/run", "x"]', "[]"),
+            ":5: `action.0..argv`: `a` has no argv, and there is no image",
+        ),
+        (
+            (),
+            ACTION.replace('argv = ["/shop/run", "x"]\n', ""),
+            ":3: `action.0..argv`: `a` has no argv, and there is no image",
+        ),
+        ((), ACTION.replace("/shop/run", ""), ":5: `action.0..argv`: the argv of `a` cannot be"),
+        (
+            ("[[setup]]", 'name = "s"', "seconds = 1", 'argv = ["/x"]', 'ready.argv = [""]'),
+            ACTION,
+            ":6: `setup.0..ready.argv`: the argv of `s` cannot be run",
+        ),
+        (
+            (),
+            ACTION.replace('["/shop/run", "x"]', '"/shop/run x"'),
+            r""":5: `action.0..argv`: must be an array, such as `."/shop/run", "x".`""",
+        ),
+        ((), ACTION.replace('["/shop/run", "x"]', "3"), ":5: `action.0..argv` must be an array"),
         ((), ACTION.replace("= 5", "= 0"), "must be greater than 0"),
         ((), ACTION + 'inputs = "x"', "unknown key `inputs`.*`input`"),
         ((), ACTION + "check = {stauts = 1}", "unknown key `stauts`.*`status`"),

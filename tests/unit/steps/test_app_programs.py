@@ -73,6 +73,28 @@ def test_an_archive_holds_directories_first_and_is_the_same_every_time(
     assert archived(room, description) == made
 
 
+@pytest.mark.parametrize(
+    ("change", "why", "remedy"),
+    [
+        (('"/shop/run", "buy"', '"memtier"'), "runs memtier, which is not in the guest", "lay it"),
+        (
+            ("= 90", '= 90\nuser = "eve"'),
+            "runs as eve, who is not in /etc/passwd",
+            "write a number",
+        ),
+        (("= 90", '= 90\nuser = "0:eve"'), "runs in the group eve, which is not", "write a number"),
+    ],
+)
+def test_a_command_that_cannot_start_is_named_with_its_file(
+    description: Path, change: tuple[str, str], why: str, remedy: str
+) -> None:
+    description.write_text(DESCRIPTION.replace(*change))
+    with pytest.raises(InputError) as raised:
+        BODY.identity(step(description))
+    assert raised.value.message.startswith(f"{description}: the action `buy` {why}")
+    assert str(raised.value.remedy).startswith(remedy)
+
+
 @pytest.mark.parametrize("change", ["content", "mode", "link", "new"])
 def test_every_file_that_is_laid_in_is_part_of_the_identity(description: Path, change: str) -> None:
     before = BODY.identity(step(description))
