@@ -27,6 +27,7 @@ _NAME = "org.opencontainers.image.ref.name"
 _DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
 # What may name an image in a registry, such as docker://ghcr.io/acme/shop:1.2; or else a path.
 _REFERENCE = re.compile(r"^(?:\w+://)?([a-z0-9][\w./:@-]*)$")
+_AGAIN = "write it again: skopeo copy docker://IMAGE oci:DIR"
 # An index may lead to an index.
 _MAX_DEPTH = 4
 
@@ -108,6 +109,8 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
     wanted = architectures.get(arch).debian or arch
     index = _read(layout / "index.json", _Index)
     named = [m for m in index.manifests if name in (None, (m.annotations or {}).get(_NAME))]
+    if not index.manifests:
+        raise InputError(f"{layout} has no image: its index.json lists none", _AGAIN)
     if not named:
         known = sorted({(m.annotations or {}).get(_NAME, "") for m in index.manifests} - {""})
         raise InputError(
@@ -122,6 +125,8 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
         # Go's names of architectures, which are Debian's for those that mepof has.
         if (config.os, config.architecture) == ("linux", wanted):
             found[descriptor.digest] = (manifest, config.config or _Settings())
+    if not offered:
+        raise InputError(f"{layout} has no image for Linux: its indexes list none", _AGAIN)
     if not found:
         raise InputError(
             f"{layout} has no image for linux/{wanted}, only for {', '.join(sorted(set(offered)))}"

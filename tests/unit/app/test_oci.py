@@ -191,6 +191,16 @@ def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -
         (lambda path: (path / "index.json").write_text("{"), "index.json is not of an OCI image"),
         (lambda path: (path / "index.json").unlink(), "cannot read .*index.json"),
         (
+            lambda path: (path / "index.json").write_text('{"manifests": []}'),
+            r"has no image: its index\.json lists none \(write it again",
+        ),
+        (
+            lambda path: (path / "index.json").write_text(
+                '{"manifests": [{"digest": "x", "platform": {"os": "windows"}}]}'
+            ),
+            "has no image for Linux: its indexes list none",
+        ),
+        (
             lambda path: [p.unlink() for p in (path / "blobs/sha256").iterdir()],
             "is not complete: blobs/sha256/",
         ),
