@@ -50,7 +50,11 @@ def closure(program: str, package: str | None) -> tuple[Path, ...]:
                 raise InputError(
                     f"{program} is not an ELF program", "lay scripts by `files` or `directory`"
                 ) from error
-            what = f"{program} needs {path}: {error}"
+            what = f"{program} needs {path}"
+            if isinstance(error, FileNotFoundError):
+                what += ", which is not installed"
+            else:
+                what += f": {error.strerror if isinstance(error, OSError) else error}"
             if package is None:
                 remedy = "install it, or link the program with `-Wl,-rpath` and its directory"
                 raise InputError(what, remedy) from error
