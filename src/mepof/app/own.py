@@ -216,6 +216,12 @@ class OwnApp(App):
     def _are_packages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         # https://www.debian.org/doc/debian-policy/ch-controlfields.html#source
         for name in names:
+            bare, equals, _ = name.partition("=")
+            if equals and _PACKAGE.match(bare):
+                raise ValueError(
+                    f"`{name}` names a version, which cannot be chosen: the package sources of "
+                    f"this machine decide it; write `{bare}`"
+                )
             if not _PACKAGE.match(name):
                 raise ValueError(f"`{name}` is not the name of a Debian package")
         return names

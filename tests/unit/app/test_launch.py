@@ -128,6 +128,11 @@ def test_a_command_may_start_in_what_the_guest_has_or_a_setup_makes(
         (action('environment = {"A=" = "x"}'), "`A=` cannot be a variable"),
         (action('workdir = "srv"'), "must be an absolute path in the guest"),
         (action("user = -1"), "must be from 0"),
+        (
+            'packages = ["redis-tools=5:7.0"]\n' + action(),
+            ":2: `packages`: `redis-tools=5:7.0` names a version, which .* write `redis-tools`",
+        ),
+        ('packages = ["../x=1"]\n' + action(), "`../x=1` is not the name of a Debian package"),
         ('packages = ["../x"]\n' + action(), "`../x` is not the name of a Debian package"),
     ],
 )
