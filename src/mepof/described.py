@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, RootModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -64,7 +64,13 @@ Word = Annotated[
 
 
 class Described(BaseModel):
-    """A file that people write, or a table of one."""
+    """A file that people write, or a table of one.
+
+    Attributes:
+        unoffered: keys that messages do not suggest, because they are of no use there.
+    """
+
+    unoffered: ClassVar[frozenset[str]] = frozenset()
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -194,7 +200,9 @@ def _read(
     lines = lines_of(text)
     if unknown:
         first = min(unknown, key=lambda location: _line(lines, location))
-        known = _keys(model, first[:-1]) - given.keys()
+        known = _keys(model, first[:-1])
+        if len(first) == 1:
+            known -= given.keys()
         raise InputError(
             f"{path}:{_line(lines, first)}: unknown key `{first[-1]}`",
             nearest(str(first[-1]), known),
@@ -268,7 +276,8 @@ def _known(model: object) -> Iterator[str]:
     if isinstance(model, type) and issubclass(model, RootModel):
         yield from _known(model.model_fields["root"].annotation)
     elif isinstance(model, type) and issubclass(model, BaseModel):
-        yield from _fields(model)
+        unoffered = model.unoffered if issubclass(model, Described) else ()
+        yield from (key for key in _fields(model) if key not in unoffered)
     elif get_origin(model) in (dict, Mapping):
         names = get_args(model)[0]
         yield from get_args(names) if get_origin(names) is Literal else ()

@@ -122,6 +122,9 @@ class OwnProgram(Described):
 class OwnAction(Start, Action):
     """An action of a described app."""
 
+    # Groups of cases are those of suites.
+    unoffered: ClassVar[frozenset[str]] = frozenset(("includes",))
+
     argv: Argv = ()
 
 
@@ -180,6 +183,7 @@ class OwnApp(App):
     """
 
     brings_files: ClassVar[bool] = True
+    unoffered: ClassVar[frozenset[str]] = frozenset(("suites",))
 
     actions: tuple[OwnAction, ...] = Field(alias="action")
     image: str | None = Field(default=None, min_length=1)

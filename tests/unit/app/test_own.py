@@ -134,6 +134,30 @@ def test_a_wrong_description_is_one_line_with_its_location(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("lines", "action", "remedy"),
+    [
+        (
+            (),
+            ACTION + "xyz = 1",
+            "known: argv, check, environment, input, name, seconds, user, workdir",
+        ),
+        (
+            ("xyz = 1",),
+            ACTION,
+            "known: action, directory, environment, files, image, leave_out, memory, packages, "
+            "program, setup, title",
+        ),
+    ],
+)
+def test_the_keys_that_are_suggested_are_those_of_the_page(
+    tmp_path: Path, lines: tuple[str, ...], action: str, remedy: str
+) -> None:
+    with pytest.raises(InputError, match="unknown key `xyz`") as raised:
+        load_own(described(tmp_path, *lines, action=action))
+    assert raised.value.remedy == remedy
+
+
 @pytest.mark.parametrize("title", ["kbench", "ipc", "", "two\\nlines"])
 def test_a_title_is_one_line_and_not_an_installed_app(tmp_path: Path, title: str) -> None:
     path = described(tmp_path)
