@@ -233,8 +233,13 @@ class OwnApp(App):
     @field_validator("leave_out")
     @classmethod
     def _are_not_named(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        packages = info.data.get("packages")
+        if packages is None:  # which is wrong itself
+            return names
         for name in names:
-            if name in info.data.get("packages", ()):
+            if not packages:
+                raise ValueError(f"there are no `packages` to leave `{name}` out of")
+            if name in packages:
                 raise ValueError(f"`{name}` is one of the `packages`, too")
         return names
 

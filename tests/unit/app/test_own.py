@@ -122,6 +122,7 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
             ACTION,
             ":3: `leave_out`: `b1` is one of the `packages`",
         ),
+        (('leave_out = ["c1"]',), ACTION, "there are no `packages` to leave `c1` out of"),
     ],
 )
 def test_a_wrong_description_is_one_line_with_its_location(
