@@ -16,7 +16,7 @@ from mepof.g4.apps import own_apps, spelt_alike
 from mepof.g4.ast import Program
 from mepof.g4.compiler import compile_program
 from mepof.g4.diagnostics import Diagnostic, quote
-from mepof.g4.lacking import lacking
+from mepof.g4.lacking import lacking, unbootable
 from mepof.g4.paths import host_paths
 from mepof.g4.stacks import recorded_rounds
 from mepof.g4.variants import Variants
@@ -134,7 +134,7 @@ def plan_of(
     if found := [*_missing(program, plan, Path(source.name).parent)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
-    if doubts := [*lacking(program, words)]:
+    if doubts := [*lacking(program, words), *unbootable(program, words)]:
         warn(render(doubts, source, kind="warning"))
     return plan
 

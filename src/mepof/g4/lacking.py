@@ -1,11 +1,12 @@
-"""Cases that a program runs on kernels whose configuration does not have what they need."""
+"""Cases that a program runs on kernels whose configuration does not have what they need, and
+packages of kernels that have not what the machines need on which packages are installed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from mepof.g4.apps import named
-from mepof.g4.ast import Adap, Eval, Opt, Profile, Program, Set, Word
+from mepof.g4.ast import Adap, Build, Eval, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import Bindings, Made, Plain, bind, is_path
 from mepof.g4.settings import Settings, config
@@ -41,6 +42,29 @@ def lacking(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
                         for each in _lacking(span, metric, configs[at], vocabulary)
                     )
                     yield from list(found)[:1]
+
+
+def unbootable(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Settings by which kernels for QEMU's smallest machine are packaged, in a program without
+    errors. A configuration with a file of the user's may have anything."""
+    package: Word | None = None
+    configs = tuple(_configs_in_force(program))
+    for index, statement in enumerate(program.statements):
+        match statement:
+            case Set(key=key, value=value) if key.text == "package":
+                package = value if value.text in vocabulary.beside else None
+            case Opt() | Adap() | Recomp() | Build() if package is not None:
+                chosen = configs[index]
+                if any(map(is_path, chosen)) or not kconfig.is_minimal(chosen):
+                    continue
+                yield Diagnostic(
+                    package.span,
+                    f"the package has a kernel of `set config {'+'.join(chosen)}`, which boots no "
+                    "ordinary machine: it has no PCI and no ACPI",
+                    "write `set config server`, or name your machine's configuration as in "
+                    "`set config /boot/config-6.12`, before the statement that builds it",
+                )
+                package = None  # once is enough
 
 
 def _configs_in_force(program: Program) -> Iterator[tuple[str, ...]]:

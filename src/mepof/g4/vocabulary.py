@@ -87,6 +87,7 @@ def vocabulary() -> Vocabulary:
         exclusive=toolchain.exclusive(),
         builders={each.name: toolchain.builders(each) for each in arch.records()},
         packages={name: made.takes_file for name, made in FORMATS.all().items()},
+        beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
         recorders=frozenset(
             name
             for name, device in DEVICES.all().items()

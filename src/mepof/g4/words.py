@@ -76,6 +76,8 @@ class Vocabulary:
     builders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Formats of packages, and whether each takes a file after a colon.
     packages: Mapping[str, bool] = field(default_factory=dict)
+    #: Those that are installed beside other kernels, on machines that are not emulated.
+    beside: frozenset[str] = frozenset()
     #: Devices that can be flashed.
     flashable: frozenset[str] = frozenset()
     #: Devices that record branches.

@@ -133,6 +133,12 @@ def is_apart(name: str, chosen: Iterable[str]) -> bool:
     return added.isdisjoint(_turned_on(chosen))
 
 
+def is_minimal(chosen: Iterable[str]) -> bool:
+    """Whether some of our fragments, laid over each other, begin with a kernel without options,
+    so that it has the devices of QEMU's smallest machine alone."""
+    return merge([path for name in chosen for path in paths(name, "")]).base == "allnoconfig"
+
+
 def _turned_on(chosen: Iterable[str]) -> set[str]:
     """The names of the options that some of our fragments turn on."""
     merged = merge([path for name in chosen for path in paths(name, "")])

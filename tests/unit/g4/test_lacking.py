@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mepof.g4 import render
-from mepof.g4.lacking import lacking
+from mepof.g4.lacking import lacking, unbootable
 
 from .reading import VOCABULARY, sound, source
 
@@ -13,7 +13,9 @@ KERNEL = "debian:linux-source-6.12"
 
 
 def warnings(text: str) -> list[str]:
-    rendered = render(lacking(sound(text), VOCABULARY), source(text), kind="warning")
+    program = sound(text)
+    found = [*lacking(program, VOCABULARY), *unbootable(program, VOCABULARY)]
+    rendered = render(found, source(text), kind="warning")
     return [line.strip() for line in rendered.splitlines() if "warning: " in line or "help" in line]
 
 
@@ -62,3 +64,38 @@ def test_a_setting_above_the_statement_that_builds_counts() -> None:
         f"build {KERNEL}. set config suites. set name all. build {KERNEL}. eval build;all sqlite."
     )
     assert len(warnings(text)) == 2
+
+
+@pytest.mark.parametrize("form", ["deb", "rpm", "pkg"])
+def test_packaging_a_kernel_that_boots_no_ordinary_machine(form: str) -> None:
+    assert warnings(f"set package {form}. build {KERNEL}. opt {KERNEL} pgo rand kbench.") == [
+        "p.g4:1:13: warning: the package has a kernel of `set config slim`, which boots no "
+        "ordinary machine: it has no PCI and no ACPI",
+        "help: write `set config server`, or name your machine's configuration as in "
+        "`set config /boot/config-6.12`, before the statement that builds it",
+    ]
+
+
+@pytest.mark.parametrize(
+    "config", ["android", "suites", "kload", "modules", "slim+kunit", "slim+mitigations"]
+)
+def test_packaging_what_lies_over_the_smallest_kernel(config: str) -> None:
+    (warning, _) = warnings(f"set config {config}. set package deb. build {KERNEL}.")
+    assert f"of `set config {config}`, which boots no ordinary machine" in warning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"set package deb. set config server. build {KERNEL}.",
+        f"set package deb. set config server+kunit. build {KERNEL}.",
+        f"set package rpm. set config /boot/config-6.12. build {KERNEL}.",
+        f"set package pkg. set config slim+./my.config. build {KERNEL}.",
+        f"set package deb. set package none. build {KERNEL}.",
+        f"set package bootimg. build {KERNEL}.",
+        f"set package deb. profile {KERNEL} pgo rand kbench.",
+        f"build {KERNEL}. set package deb. set config server. set name s. build {KERNEL}.",
+    ],
+)
+def test_packages_that_may_well_boot_are_no_warning(text: str) -> None:
+    assert warnings(text) == []
