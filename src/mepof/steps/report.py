@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
@@ -83,7 +84,7 @@ class ReportBody:
             [*_phases(steps, run)],
             _profile(asked.profiles),
             Provenance(
-                tools={**run.tools, **run.versions},
+                tools={**_tools(run), **run.versions},
                 kernel=", ".join(dict.fromkeys(f"Linux {b.version}" for b in builds.values())),
                 program=asked.program,
                 seed=asked.seed,
@@ -111,6 +112,18 @@ class ReportBody:
         )
         write_report(report, context.output)
         write_boots(evaluation, context.output)
+
+
+def _tools(run: JournalledRun) -> dict[str, str]:
+    """What a run was made with, by name. What apps lay into guests, of which each path is a name,
+    is one line: an app of packages has thousands of files."""
+    files = {name: value for name, value in run.tools.items() if name.startswith("/")}
+    tools = {name: value for name, value in run.tools.items() if name not in files}
+    if files:
+        listing = "".join(f"{name} {value}\n" for name, value in sorted(files.items()))
+        digest = sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
+        tools["apps' files"] = f"{len(files)}, SHA-256 of their listing {digest}"
+    return tools
 
 
 def command(program: str) -> str:

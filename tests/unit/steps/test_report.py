@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,13 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     (collected / "collection.json").write_text(json.dumps(COLLECTION))
     journal = Journal(room.root)
     journal.write(
-        "run", program="p", seed=1, tools={"clang": "22"}, versions={}, store="s", cores=2
+        "run",
+        program="p",
+        seed=1,
+        tools={"/etc/passwd": "file 644 0:0 1f", "/etc": "directory 755 0:0", "clang": "22"},
+        versions={},
+        store="s",
+        cores=2,
     )
     for event, step, phase, seconds in (
         ("start", "b/build", "build", 0.0),
@@ -85,6 +92,11 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     report.BODY.run(replace(context, journal=journal.path))
     made = read_report(context.output)
     assert [image.name for image in made.images] == ["a", "b"]
+    listing = "/etc directory 755 0:0\n/etc/passwd file 644 0:0 1f\n"
+    assert made.provenance.tools == {
+        "clang": "22",
+        "apps' files": f"2, SHA-256 of their listing {sha256(listing.encode()).hexdigest()}",
+    }
     assert [(goal.image, goal.title, goal.met) for goal in made.goals] == [
         ("b", "worst -1 kernel_cycles", True),
         ("b", "text -5", False),
