@@ -13,6 +13,27 @@ from mepof.g4.source import Source, Span
 _MAX_QUOTED = 60
 _MAX_LINE = 100
 _MAX_KNOWN = 24
+# Words that people use, and those of programs for the same.
+_SYNONYMS = {
+    "boots": "repetitions",
+    "repeat": "repetitions",
+    "runs": "repetitions",
+    "iterations": "repetitions",
+    "architecture": "arch",
+    "compiler": "toolchain",
+    "defconfig": "config",
+    "kernel-config": "config",
+    "kconfig": "config",
+    "accuracy": "precision",
+    "random-seed": "seed",
+    "time-limit": "budget",
+    "timeout": "budget",
+    "benchmark": "eval",
+    "measure": "eval",
+    "compile": "build",
+    "optimise": "opt",
+    "optimize": "opt",
+}
 
 
 @dataclass(frozen=True)
@@ -54,9 +75,11 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, candidates: Iterable[str]) -> str:
-    """The help for an unknown word: the nearest known word, or what is known."""
+    """The help for an unknown word: the known word for the same thing or the nearest one, or what
+    is known."""
     known = sorted(candidates)
-    near = nearest(word, known)
+    meant = _SYNONYMS.get(word.lower().replace("_", "-"))
+    near = meant if meant in known else nearest(word, known)
     return f"did you mean `{near}`?" if near else "known: " + (listed(known, _MAX_KNOWN) or "none")
 
 

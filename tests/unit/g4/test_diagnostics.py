@@ -28,6 +28,25 @@ def test_a_long_list_of_known_words_is_cut() -> None:
     assert suggestion("xyz", known[:24]) == f"known: {', '.join(known[:24])}"
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("boots", "repetitions"),
+        ("Runs", "repetitions"),
+        ("iterations", "repetitions"),
+        ("compiler", "toolchain"),
+        ("kernel_config", "config"),
+    ],
+)
+def test_a_word_for_the_same_thing_comes_before_similar_spellings(key: str, meant: str) -> None:
+    assert rendered(f"set {key} 8.")[-1].endswith(f"help: did you mean `{meant}`?")
+
+
+def test_a_word_for_the_same_thing_is_named_only_where_it_is_known() -> None:
+    assert suggestion("boots", ["boot", "run"]) == "did you mean `boot`?"
+    assert suggestion("measure", ["eval", "merge"]) == "did you mean `eval`?"
+
+
 def test_carets_align_after_wide_characters_and_tabs() -> None:
     _, line, carets, *_ = rendered("eval\t/漢字/é files.")
     assert line == "  1 | eval /漢字/é files."
