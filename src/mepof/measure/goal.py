@@ -62,8 +62,10 @@ class Goal(Record):
             more, less, least = *_SIZE_WORDS[self.quantity], -self.bound
         else:
             more, less, least = "more", _less(_BY_NAME[str(self.metric)]), self.bound
-        if least == 0:
+        if least == 0 and self.quantity in SIZES:
             return f"no {more}"
+        if least == 0:
+            return f"that {'no case takes' if self.quantity == 'worst' else 'they take no'} more"
         limit = f"{abs(least):.12g} %"
         return f"at least {limit} {less}" if least > 0 else f"at most {limit} {more}"
 

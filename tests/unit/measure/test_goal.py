@@ -109,6 +109,15 @@ def test_a_bound_that_is_just_reached_is_met(quantity: Quantity, bound: float) -
     assert missed.value == pytest.approx(bound)
 
 
+@pytest.mark.parametrize(
+    ("quantity", "wanted"),
+    [("worst", "that no case takes more"), ("geomean", "that they take no more")],
+)
+def test_a_bound_of_zero_is_a_sentence(quantity: Quantity, wanted: str) -> None:
+    found = judged(goal(quantity, 0), *cheaper(0.9))
+    assert found.reason.endswith(f"; the goal is {wanted}")
+
+
 def test_a_value_is_shown_on_its_side_of_the_bound() -> None:
     images = cheaper(1 - 0.07996)
     reason = judged(goal("geomean", 8), *images).reason
