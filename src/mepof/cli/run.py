@@ -311,17 +311,23 @@ def _refuse_unsound(finished: Finished) -> None:
     """Fail if a measured image is of no use, however good its report.
 
     Raises:
-        WorkError: an image did not boot or failed its self-check.
+        WorkError: an image did not boot or failed its self-check, or an app failed on it.
     """
     from mepof.report import read_report
 
     for path in _reports(finished):
-        for image in read_report(path).images:
+        images = read_report(path).images
+        ran = next((f"it ran on `{each.name}`" for each in images if each.sound), "correct the app")
+        for image in images:
             if not image.sound:
-                how = "failed its self-check" if image.booted else "did not boot"
+                see = f"see {path / 'report.html'}"
+                if image.app_failed:
+                    raise WorkError(
+                        f"on the image `{image.name}`, {image.self_check}",
+                        f"{ran}; the kernel passed its own self-check; {see}",
+                    )
                 raise WorkError(
-                    f"the image `{image.name}` {how}: {image.self_check}",
-                    f"see {path / 'report.html'}",
+                    f"the image `{image.name}` {image.how_it_failed}: {image.self_check}", see
                 )
 
 

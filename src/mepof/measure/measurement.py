@@ -24,7 +24,27 @@ from mepof.described import first_error
 from mepof.errors import InputError
 
 PASSED = "passed"
+_APP = "the app `"
 DEFAULT_PRECISION_PERCENT = 1.0
+
+
+def failure_of_app(title: str, why: str) -> str:
+    """What ``self_check`` says if an app failed: the kernel's own check passed before it ran."""
+    return f"{_APP}{title}` failed: {why}"
+
+
+def is_of_app(self_check: str) -> bool:
+    """Whether an app of the user's failed, and the kernel passed its own self-check."""
+    return self_check.startswith(_APP)
+
+
+def how_it_failed(booted: bool, self_check: str) -> str:
+    """How an image that is not sound failed, in words that follow its name."""
+    if not booted:
+        return "did not boot"
+    if is_of_app(self_check):
+        return "passed its self-check, but an app failed on it"
+    return "failed its self-check"
 
 
 class Record(BaseModel):
@@ -219,7 +239,7 @@ class Measurement(Record):
         image: its name in the program.
         digest: SHA-256 of the bootable image, hexadecimal.
         booted: whether every boot reached the agent.
-        self_check: ``passed``, or what failed.
+        self_check: ``passed``, or what failed: the kernel's own check, a case or an app.
         sections: bytes of each section of interest.
         boots: each with another seed.
         memory: before anything ran, in a boot of its own; None where the device did not read it.

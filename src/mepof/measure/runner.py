@@ -19,6 +19,7 @@ from mepof.measure.measurement import (
     Modelled,
     ModelledSide,
     Repeats,
+    failure_of_app,
 )
 from mepof.measure.memory import MEMINFO, memory_of
 from mepof.measure.result_line import result_of, unsupported_of
@@ -123,7 +124,12 @@ def results_of(
     results: list[tuple[Case, agent.ExecResult, bool]] = []
     for each in work:
         count = len(each.requests)
-        results += each.results(done[:count])
+        try:
+            results += each.results(done[:count])
+        except WorkError as failure:
+            if each.app is not None:
+                failure.message = failure_of_app(each.app, failure.message)
+            raise
         del done[:count]
     return results
 

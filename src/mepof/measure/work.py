@@ -35,12 +35,14 @@ class Work:
         memory: MiB that the guest needs.
         setups: what runs before them; services among them stop after them.
         ports: what is asked for before that, so that services can listen on them.
+        app: title of the user's app that it is; None for suites.
     """
 
     cases: tuple[Case, ...]
     memory: int
     setups: tuple[Setup, ...] = ()
     ports: tuple[agent.Put, ...] = ()
+    app: str | None = None
 
     @property
     def is_own(self) -> bool:
@@ -111,7 +113,9 @@ def work_of(metrics: Sequence[str], apps: Sequence[OwnApp]) -> tuple[Work, ...]:
 
     The cases of suites come first, so that no service runs beside them.
     """
-    own = tuple(Work(own_cases(app), app.memory, app.setup, port_requests([app])) for app in apps)
+    own = tuple(
+        Work(own_cases(app), app.memory, app.setup, port_requests([app]), app.title) for app in apps
+    )
     if apps and not metrics:
         return own
     cases = cases_of(metrics)

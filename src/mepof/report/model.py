@@ -28,6 +28,8 @@ from mepof.measure.measurement import (
     MemoryBytes,
     Record,
     SizeBytes,
+    how_it_failed,
+    is_of_app,
 )
 from mepof.measure.metrics import Kind
 from mepof.report.detail import (
@@ -96,6 +98,16 @@ class Image(Record):
     def sound(self) -> bool:
         """Whether it booted and passed the self-checks."""
         return self.booted and self.self_check == PASSED
+
+    @property
+    def app_failed(self) -> bool:
+        """Whether it is not sound because an app of the user's failed on it."""
+        return self.booted and is_of_app(self.self_check)
+
+    @property
+    def how_it_failed(self) -> str:
+        """How it failed if it is not sound, in words that follow its name."""
+        return how_it_failed(self.booted, self.self_check)
 
 
 class SummaryRow(Record):

@@ -40,8 +40,12 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         if image.sound:
             line.append("booted, self-check passed", style="green")
         else:
-            state = "FAILED ITS SELF-CHECK" if image.booted else "DID NOT BOOT"
-            line.append(f"{state}: {indented(image.self_check)}", style="bold red")
+            why = indented(image.self_check)
+            if image.app_failed:
+                line.append("booted, self-check passed, but ")
+            else:
+                why = f"{image.how_it_failed.upper()}: {why}"
+            line.append(why, style="bold red")
         line.append(_text_size(image, reference))
         line.append(f", image {size(image.size_bytes.image)}")
         line.append(_memory(image, reference))

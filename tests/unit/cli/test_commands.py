@@ -6,8 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from report.samples import measurement, report
 from writers.kernel_image import arm64_image, bz_image, elf
 from writers.mini_kernel import write_tree
 from writers.shell import (
@@ -20,9 +23,14 @@ from writers.shell import (
     program,
 )
 
+from mepof.cli import run
 from mepof.cli.run import estimate
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
+from mepof.executor.protocol import Finished
 from mepof.plan.explain import Explanation
+from mepof.report import write_report
+
+APP_FAILED = "the app `Redis` failed: the action entry did not write 'OK'"
 
 
 def test_a_full_disk_behind_standard_output_is_no_bug() -> None:
@@ -405,3 +413,20 @@ def test_help_is_not_an_error(shell: Shell) -> None:
 
 def test_a_path_is_shown_as_it_is_written(shell: Shell) -> None:
     assert "[bold]:bug:.g4" in shell("run", "[bold]:bug:.g4").err
+
+
+@pytest.mark.parametrize(
+    ("second", "remedy"),
+    [(APP_FAILED, "correct the app; the kernel"), ("passed", "it ran on `opt`; the kernel")],
+)
+def test_an_app_that_fails_is_not_the_kernels_failure(
+    tmp_path: Path, second: str, remedy: str
+) -> None:
+    made = report(measurement("plain", self_check=APP_FAILED), measurement(self_check=second))
+    write_report(made, tmp_path)
+    finished = cast(Finished, SimpleNamespace(files={"report": tmp_path / "report.json"}))
+    with pytest.raises(WorkError) as caught:
+        run._refuse_unsound(finished)
+    assert caught.value.message == f"on the image `plain`, {APP_FAILED}"
+    assert caught.value.remedy is not None
+    assert caught.value.remedy.startswith(f"{remedy} passed its own self-check; see {tmp_path}")

@@ -10,6 +10,7 @@ import pytest
 from mepof.app.own import OwnApp, load_own
 from mepof.device import agent
 from mepof.device.protocol import Interval, Outcome
+from mepof.measure.measurement import how_it_failed
 from mepof.measure.runner import OneBoot, measure_boot, requests_of
 from mepof.measure.work import memory_of, work_of
 from mepof.suite.cases import cases_of
@@ -127,6 +128,10 @@ def test_an_image_on_which_the_users_program_fails_is_not_sound(
     found = booted(shop, [*SOUND[:at], reply, *SOUND[at + 1 :]])
     assert found.booted and found.boot is None
     assert why in found.self_check
+    # What runs before the app is the kernel's own check.
+    failed = "passed its self-check, but an app failed on it" if at else "failed its self-check"
+    assert how_it_failed(found.booted, found.self_check) == failed
+    assert found.self_check.startswith("the app `Shop` failed: ") is (at > 0)
     # An action may fail because of what a service did.
     assert found.service_logs["db"].endswith("line 29\n")
 
@@ -139,7 +144,7 @@ def test_a_service_that_fails_is_shown_with_the_end_of_its_log_and_kept_whole(
 ) -> None:
     found = booted(shop, [SOUND[0], ran(ENDED, 1), *SOUND[2:]])
     how, *lines = found.self_check.splitlines()
-    assert how == "the service `db` ended with status 3 before it was ready"
+    assert how == "the app `Shop` failed: the service `db` ended with status 3 before it was ready"
     assert lines == [f"  | line {number}" for number in range(10, 30)]
     assert found.service_logs["db"].splitlines()[0] == "line 0"
     assert booted(shop, SOUND).service_logs == {}
@@ -149,7 +154,7 @@ def test_a_service_that_wrote_nothing_is_shown_with_how_it_ended(shop: OwnApp) -
     silent = "the service `db` was not ready within 7 s: no output"
     for log in (agent.GetResult(0, b""), agent.GetResult(2, b"")):
         found = booted(shop, [SOUND[0], ran(silent, 1), *SOUND[2:-1], log])
-        assert found.self_check == silent
+        assert found.self_check == f"the app `Shop` failed: {silent}"
 
 
 def test_what_services_wrote_is_read_last(shop: OwnApp) -> None:

@@ -54,6 +54,15 @@ def test_the_lines_of_a_failure_stay_lines() -> None:
     assert ".failure p { white-space: pre-wrap;" in html
 
 
+def test_a_kernel_is_not_blamed_for_an_app_that_failed() -> None:
+    why = "the app `Redis` failed: the action `entry` did not write 'OK'"
+    made = report(measurement("plain", self_check=why), measurement())
+    page = Page(render(made)).text
+    assert "✖ plain passed its self-check, but an app failed on it" in page
+    assert f"plain: booted, self-check passed, but {why}" in terminal(made, width=200)
+    assert "failed its self-check" not in page
+
+
 def test_goals_that_are_all_met_are_no_failure() -> None:
     made = report(measurement("plain"), measurement(), goals=GOALS[3:4])
     html = render(made)

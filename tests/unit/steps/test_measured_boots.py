@@ -175,7 +175,8 @@ def test_the_log_of_a_service_that_failed_is_kept_wherever_the_boot_was(
     measure.BODY.run(context)
     (found,) = read_evaluation(context.output / "evaluation.json").images
     how, *lines, whole = found.self_check.splitlines()
-    assert how == "the service `db` was killed by signal 11 before it was ready"
+    said = "the service `db` was killed by signal 11 before it was ready"
+    assert how == f"the app `Shop` failed: {said}"
     assert lines == [f"  | line {number}" for number in range(10, 30)]
     assert whole == f"  whole log: {room.root.name}/measure-0a.image0.db.log in the store"
     log = room.root / "measure-0a.image0.db.log"

@@ -182,7 +182,7 @@ def _found(card: Card, baseline: str, precision: float) -> str:
 def _state(image: Image) -> str:
     if image.sound:
         return f"{image.name} booted and passed its self-check."
-    return f"{image.name} {'failed its self-check' if image.booted else 'did not boot'}."
+    return f"{image.name} {image.how_it_failed}."
 
 
 def _s(count: int) -> str:
