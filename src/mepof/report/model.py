@@ -43,10 +43,12 @@ from mepof.report.detail import (
     Training,
 )
 from mepof.report.likeness import Kind as LikenessKind
+from mepof.report.metrics import MAIN
 from mepof.statistics import Verdict, reduction_percent
 from mepof.statistics.interval import Method
 
 SCHEMA: Literal["mepof-report/1"] = "mepof-report/1"
+_MAIN = frozenset(metric.name for metric in MAIN)
 
 Interval = tuple[float, float]
 
@@ -314,6 +316,12 @@ class Control(Record):
     def sound(self) -> bool:
         """Whether it booted and passed the self-checks."""
         return self.booted and self.self_check == PASSED
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it passed because no main metric has data enough for a verdict."""
+        verdicts = {row.verdict for row in self.summary if row.metric in _MAIN}
+        return self.passed and verdicts <= {"not enough data"}
 
 
 class Phase(Record):

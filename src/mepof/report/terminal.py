@@ -62,6 +62,8 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
     for control in report.controls:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"
         result = "no difference found" if control.passed else "FAILED, see the warnings"
+        if control.undecided:
+            result = "not enough boots to say"
         parts.append(Text(f"control, {printable(control.image)} {what}: {result}"))
     parts += _disagreements(report)
     parts += [Text(f"warning: {indented(w)}", style="yellow") for w in report.warnings]
