@@ -351,6 +351,7 @@ def configure(
     if missing:
         listed = "; ".join(
             f"{s.lines().splitlines()[0]} ({s.origin}): {reasons[s.symbol]}"
+            f"{_turned_off(reasons[s.symbol], fragments)}"
             for s in missing[:_MAX_SHOWN]
         )
         more = f"; and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
@@ -359,6 +360,15 @@ def configure(
     if problems:
         raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
     return text
+
+
+def _turned_off(reason: str, fragments: Fragments) -> str:
+    """Which lines turn off what an unmet dependency needs."""
+    if not reason.startswith(_UNMET):
+        return ""
+    needed = set(re.findall(r"(?<![!\w])\w+", reason.removeprefix(_UNMET)))
+    origins = [s.origin for s in fragments.settings if s.value == "n" and needed & {*s.names()}]
+    return f" (turned off in {' and '.join(origins)})" if origins else ""
 
 
 def _lacking(

@@ -279,6 +279,18 @@ def test_a_users_file_may_have_options_that_only_others_can_set(tmp_path: Path) 
     assert isinstance(configured(tmp_path, "", "", ("CONFIG_NAPI=y",)), WorkError)
 
 
+def test_a_line_that_turns_off_what_another_needs_is_named(tmp_path: Path) -> None:
+    error = configured(tmp_path, "CONFIG_INET=y\nCONFIG_NET=n\n", "")
+    assert isinstance(error, WorkError)
+    assert error.message.endswith(
+        f"CONFIG_INET=y ({tmp_path}/0.config:2): unmet dependency NET "
+        f"(turned off in {tmp_path}/0.config:3)"
+    )
+    error = configured(tmp_path, "CONFIG_INET=y\n# CONFIG_TLS is not set\n", "")
+    assert isinstance(error, WorkError)
+    assert error.message.endswith("unmet dependency NET")
+
+
 def test_twenty_options_that_did_not_take_are_named(tmp_path: Path) -> None:
     error = configured(tmp_path, "".join(f"CONFIG_Z{n:02}=y\n" for n in range(22)), "")
     assert isinstance(error, WorkError)
