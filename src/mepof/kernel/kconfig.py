@@ -35,6 +35,7 @@ _DIRECTORY = Path(__file__).with_name("configs")
 _SETTING = re.compile(
     r"^(?:CONFIG_(?P<symbol>\w+)=(?P<value>\S.*)|# CONFIG_(?P<unset>\w+) is not set)$"
 )
+_VALUE = re.compile(r'[ynm]|-?[0-9][0-9A-Fa-f]*|0[xX][0-9A-Fa-f]+|"(?:\\.|[^"\\])*"')
 # A comment after a line; a `#` may also begin a name that is off, or be in a string.
 _COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\s+#.*$')
 # Between the names of an option, not in a string.
@@ -163,7 +164,7 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
         extra: further lines, such as an algorithm's, which win over the files.
 
     Raises:
-        InputError: a file cannot be read, or a line is not a Kconfig line.
+        InputError: a file cannot be read, or a line is not a Kconfig line or its value none.
     """
     base, base_origin = "defconfig", ""
     merged: dict[str, Setting] = {}
@@ -210,6 +211,12 @@ def _parse(line: str, origin: str) -> Setting | None:
                 f"{origin}: `{line}` is not a Kconfig line", "write it like CONFIG_NET=y"
             )
         return None
+    for each in settings:
+        if not _VALUE.fullmatch(each.value):
+            raise InputError(
+                f"{origin}: `{each.value}` is not a value of CONFIG_{each.symbol}",
+                "write y, n, m, a number, or a string in double quotes",
+            )
     return replace(settings[0], otherwise=tuple(settings[1:]), excuses=excuses)
 
 

@@ -291,6 +291,22 @@ def test_a_line_that_turns_off_what_another_needs_is_named(tmp_path: Path) -> No
     assert error.message.endswith("unmet dependency NET")
 
 
+@pytest.mark.parametrize("value", ["maybe", "Y", "yes", "yn", '"a', "a string", '"a" b', "0x"])
+def test_a_value_that_kconfig_does_not_have_is_an_error(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        merged(tmp_path, f"CONFIG_NET=y\nCONFIG_SMP={value}\n")
+    said = f"{tmp_path}/0.config:2: `{value}` is not a value of CONFIG_SMP"
+    assert caught.value.message == said
+
+
+@pytest.mark.parametrize(
+    "value", ["y", "n", "m", "8", "-1", "0x1000000", "0XfF", '""', '"a b"', r'"say \"no\""']
+)
+def test_every_value_of_kconfig_is_read(tmp_path: Path, value: str) -> None:
+    (setting,) = merged(tmp_path, f"CONFIG_A={value}\n").settings
+    assert setting.value == value
+
+
 def test_twenty_options_that_did_not_take_are_named(tmp_path: Path) -> None:
     error = configured(tmp_path, "".join(f"CONFIG_Z{n:02}=y\n" for n in range(22)), "")
     assert isinstance(error, WorkError)
