@@ -207,8 +207,8 @@ def test_what_is_no_copy_of_kallsyms_is_named(
     else:
         kallsyms.write_bytes(contents)
     words = (verb, "--binary", binary, "--input", record, "--kallsyms", kallsyms)
-    words += ("--to", "autofdo") if verb == "convert" else ()
-    said = refused(2, *words, "-o", tmp_path / "out.svg")
+    form = ("--to", "autofdo") if verb == "convert" else ()
+    said = refused(2, *words, *form, "-o", tmp_path / "out.svg")
     assert said.startswith(f"mepof: {kallsyms}: ")
     assert what in said
     assert "os error" not in said
