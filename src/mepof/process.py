@@ -182,15 +182,14 @@ def run(
                 sink = files.enter_context(log.open("ab"))
             begun: list[bytes] = []
             for piece in _printed(process, _WATCH_SECONDS if is_guarded else None):
-                if sink is not None and piece:
+                if sink is not None:
                     sink.write(piece)
                     sink.flush()
-                first, *others = piece.split(b"\n")
-                begun.append(first)
-                if others:
-                    take(b"".join(begun))
-                    begun = [others.pop()]
-                    for raw in others:
+                begun.append(piece)
+                if b"\n" in piece:
+                    *whole, rest = b"".join(begun).split(b"\n")
+                    begun = [rest]
+                    for raw in whole:
                         take(raw)
                 if is_guarded and not stopped and time.monotonic() - looked >= _WATCH_SECONDS:
                     stopped = reason_to_stop()

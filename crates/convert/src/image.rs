@@ -23,8 +23,7 @@ impl Image {
     /// Opens `binary` and `modules`, each of which may be given once: the branches of one that is
     /// there twice would count twice.
     pub(crate) fn open_all(binary: &Path, modules: &[PathBuf]) -> Result<Vec<Self>, ConvertError> {
-        let (trace, build_id_match) = (ImageTrace::default(), BuildIdMatch::Same);
-        let mut images = vec![Self { binary: Binary::open(binary)?, trace, build_id_match }];
+        let mut images = vec![Self::unread(Binary::open(binary)?)];
         for path in modules {
             let module = Binary::open(path)?;
             let mut others = images.iter().map(|image| &image.binary);
@@ -35,10 +34,13 @@ impl Image {
             if !module.is_relocatable() {
                 return Err(ConvertError::NotAModule { path: path.clone() });
             }
-            let (trace, build_id_match) = (ImageTrace::default(), BuildIdMatch::Same);
-            images.push(Self { binary: module, trace, build_id_match });
+            images.push(Self::unread(module));
         }
         Ok(images)
+    }
+
+    fn unread(binary: Binary) -> Self {
+        Self { binary, trace: ImageTrace::default(), build_id_match: BuildIdMatch::Same }
     }
 }
 

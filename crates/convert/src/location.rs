@@ -48,14 +48,12 @@ impl Location {
     ) -> Result<Self, ConvertError> {
         let about = facts_of(binary);
         let hints = Hints { kallsyms: kallsyms.map(|(_, text)| text), ..Hints::default() };
+        let (located, differs) = locate_any_build(facts, space, &about, hints);
         let mut other_build = None;
-        let mut located = locate(facts, space, &about, &hints);
-        if let Err(LocateError::BuildIdDiffers { recorded, binary: given, .. }) = &located {
+        if let Some(LocateError::BuildIdDiffers { recorded, binary: given, .. }) = differs {
             let (traced, given) = (recorded.to_string(), given.to_string());
             let (subject, binary) = (Subject::of(binary), binary.path().to_owned());
             other_build = Some(Reason::OtherBuild { traced, binary, given, subject });
-            let hints = Hints { any_build_id: true, ..hints };
-            located = locate(facts, space, &about, &hints);
         }
         let (located, note) = match located {
             Ok(located) => (located, None),
@@ -114,18 +112,29 @@ pub fn place(
     kallsyms: Option<&str>,
 ) -> Result<Placed, LocateError> {
     let hints = Hints { kallsyms, ..Hints::default() };
-    let about = facts_of(binary);
-    match locate(facts, space, &about, &hints) {
-        Ok(located) => Ok(Placed { placement: located.placement, doubt: None }),
-        Err(doubt @ LocateError::BuildIdDiffers { .. }) => {
-            let hints = Hints { any_build_id: true, ..hints };
-            let placement = locate(facts, space, &about, &hints)?.placement;
-            Ok(Placed { placement, doubt: Some(doubt) })
-        }
+    let (located, differs) = locate_any_build(facts, space, &facts_of(binary), hints);
+    match located {
+        Ok(located) => Ok(Placed { placement: located.placement, doubt: differs }),
         Err(doubt @ (LocateError::NoKernelMapping | LocateError::OtherKernel { .. })) => {
             Ok(Placed { placement: linked(binary), doubt: Some(doubt) })
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Where a binary or another build of it ran, and the error if it was another build.
+fn locate_any_build(
+    facts: &Facts,
+    space: Space,
+    about: &BinaryFacts<'_>,
+    hints: Hints<'_>,
+) -> (Result<Located, LocateError>, Option<LocateError>) {
+    match locate(facts, space, about, &hints) {
+        Err(differs @ LocateError::BuildIdDiffers { .. }) => {
+            let hints = Hints { any_build_id: true, ..hints };
+            (locate(facts, space, about, &hints), Some(differs))
+        }
+        located => (located, None),
     }
 }
 

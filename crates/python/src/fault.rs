@@ -41,10 +41,9 @@ impl Fault {
     }
 }
 
-/// What the system says, without Rust's `(os error 2)`.
+/// What the system says, within a sentence.
 pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+    mepof_trace::reason(error).to_lowercase()
 }
 
 impl From<Fault> for PyErr {

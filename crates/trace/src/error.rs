@@ -110,7 +110,7 @@ pub enum TraceError {
 }
 
 /// What the system says, without Rust's `(os error 2)`.
-fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }

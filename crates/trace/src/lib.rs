@@ -27,7 +27,7 @@ mod recorder_trace;
 mod tally;
 
 pub use aggregate::Aggregate;
-pub use error::TraceError;
+pub use error::{TraceError, reason};
 pub use facts::{Addressing, Event, Facts, Mapping, Space, TracedImage};
 pub use image_trace::{Branch, FallThrough, ImageTrace, map_to_image};
 pub use kallsyms::read_kallsyms;

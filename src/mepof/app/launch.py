@@ -270,8 +270,8 @@ def check_setup(
             continue
         if setup.ready is not None and reply.status == 1:
             said = _said(setup, reply)
-            went = "ended with status 0 before it was ready" in said
-            raise ServiceFailure(said, setup.name, _FOREGROUND if went else None)
+            is_daemon = "ended with status 0 before it was ready" in said
+            raise ServiceFailure(said, setup.name, _FOREGROUND if is_daemon else None)
         try:
             agent.expect_success(_named(setup, asked), reply)
         except WorkError as error:

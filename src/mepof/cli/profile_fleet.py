@@ -81,7 +81,7 @@ def is_fleet(profiles: Sequence[str]) -> bool:
     """Whether directories or buckets are to be merged.
 
     Raises:
-        InputError: files as well.
+        InputError: files as well, or one of them twice.
     """
     named = [(text, existing(text)) for text in profiles]
     many = [text for text, path in named if "://" in text or (path is not None and path.is_dir())]

@@ -137,12 +137,17 @@ def is_apart(name: str, chosen: Iterable[str]) -> bool:
 def is_minimal(chosen: Iterable[str]) -> bool:
     """Whether some of our fragments, laid over each other, begin with a kernel without options,
     so that it has the devices of QEMU's smallest machine alone."""
-    return merge([path for name in chosen for path in paths(name, "")]).base == "allnoconfig"
+    return _ours(chosen).base == "allnoconfig"
+
+
+def _ours(chosen: Iterable[str]) -> Fragments:
+    """Some of our fragments, laid over each other."""
+    return merge([path for name in chosen for path in paths(name, "")])
 
 
 def _turned_on(chosen: Iterable[str]) -> set[str]:
     """The names of the options that some of our fragments turn on."""
-    merged = merge([path for name in chosen for path in paths(name, "")])
+    merged = _ours(chosen)
     return {name for each in merged.settings if each.value != "n" for name in each.names()}
 
 

@@ -11,13 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import exp, log
 from statistics import fmean
 
-from mepof.measure.measurement import (
-    CaseMeasurement,
-    Evaluation,
-    Measurement,
-    Record,
-    how_it_failed,
-)
+from mepof.measure.measurement import CaseMeasurement, Evaluation, Measurement, Record
 from mepof.measure.metrics import EMULATED, Kind
 from mepof.measure.quantities import QUANTITIES, Measured, Side
 from mepof.statistics import mean_interval
@@ -192,7 +186,7 @@ def _default(pair: CasePair, boots: _Boots) -> tuple[str, ...]:
 def _not_run(pair: CasePair, image: Measurement) -> str:
     """Why no boot of an image ran both cases."""
     if not image.sound:
-        return f"{image.image} {how_it_failed(image.booted, image.self_check)}"
+        return f"{image.image} {image.how_it_failed}"
     for suite, case in (pair.first, pair.second):
         if not any((c.suite, c.case) == (suite, case) for b in image.boots for c in b.cases):
             needs = [

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from mepof.measure.comparison import Build, Row, Total, baseline_builds, rows_of, totals_of
-from mepof.measure.measurement import Evaluation, Measurement, Record, how_it_failed
+from mepof.measure.measurement import Evaluation, Measurement, Record
 from mepof.measure.metrics import METRICS, Metric
 from mepof.statistics import Comparison, mean_cost, reduction_percent
 
@@ -123,7 +123,7 @@ def verdicts_of(goals: Sequence[Goal], evaluation: Evaluation) -> tuple[GoalVerd
     for image in others:
         unsound = next((each for each in (image, baseline) if not each.sound), None)
         if unsound is not None:
-            why = f"{unsound.image} {how_it_failed(unsound.booted, unsound.self_check)}"
+            why = f"{unsound.image} {unsound.how_it_failed}"
             found += [_not_measured(goal, image, why) for goal in goals]
             continue
         rows = rows_of(builds, [Build((image,))], metrics=metrics)

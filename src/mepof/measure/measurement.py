@@ -262,6 +262,11 @@ class Measurement(Record):
         return self
 
     @property
+    def how_it_failed(self) -> str:
+        """How the image failed if it is not sound, in words that follow its name."""
+        return how_it_failed(self.booted, self.self_check)
+
+    @property
     def sound(self) -> bool:
         """Whether it booted and passed the self-checks; otherwise its numbers are not used."""
         return self.booted and self.self_check == PASSED

@@ -24,8 +24,7 @@ from mepof.source.protocol import Pin, Workshop
 KINDS = ("tag", "branch", "commit")
 _KEYS = (BARE, *KINDS, "signed-by")
 _PREFIX = "git+"
-#: Of the protocols that only fetch.
-SCHEMES = ("git", "ssh", "http", "https", "file")
+_SCHEMES = ("git", "ssh", "http", "https", "file")
 # git check-ref-format, as far as a shell or git itself could misread a name.
 _REF = re.compile(r"(?!-|/)(?!.*(\.\.|@\{|//|\.lock$|[/.]$))[^\x00-\x20\x7f~^:?*\[\\]+")
 _SIGNATURE = "-----BEGIN PGP SIGNATURE-----"
@@ -126,10 +125,10 @@ def check_url(url: str, address: str) -> None:
     Raises:
         InputError: it does not.
     """
-    if scheme_of(url) not in SCHEMES:
+    if scheme_of(url) not in _SCHEMES:
         raise InputError(
             f"`{address}` is not a URL that mepof lets git read",
-            f"use {', '.join(SCHEMES)} or USER@HOST:PATH; a directory is git+file:///PATH",
+            f"use {', '.join(_SCHEMES)} or USER@HOST:PATH; a directory is git+file:///PATH",
         )
 
 

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 
 from mepof.adapter.feed.protocol import Follow, Release, Seen, memory_of, version_key
 from mepof.errors import InputError
-from mepof.source.address import scheme_of, split
-from mepof.source.git import SCHEMES
+from mepof.source.address import split
+from mepof.source.git import check_url
 from mepof.source.mirror import tags
 from mepof.source.protocol import Workshop, parse
 
@@ -23,11 +23,10 @@ class GitFeed:
                 f"`{follow.name}` follows git, which takes `url` alone", "choose tags by `match`"
             )
         url = follow.url.removeprefix("git+")
-        if scheme_of(url) not in SCHEMES:
-            raise InputError(
-                f"`{follow.name}`: `url`: `{follow.url}` is not a URL that mepof lets git read",
-                f"use {', '.join(SCHEMES)} or USER@HOST:PATH; a directory is file:///PATH",
-            )
+        try:
+            check_url(url, follow.url)
+        except InputError as error:
+            raise InputError(f"`{follow.name}`: `url`: {error.message}", error.remedy) from error
         if "#" in url:
             raise InputError(
                 f"`{follow.name}`: `url`: `{follow.url}` names a tag or a branch",
