@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from mepof import arch as architectures
@@ -69,9 +70,13 @@ def package_files(
     preferred = () if release is None else ("-o", f"APT::Default-Release={release}")
     absent = _FOR_INSTALLATION - {*names}
     with _locked(root):
-        if left_out:
+        # What apt found right once is not asked again: that takes it as long as the rest.
+        known = root / "left-out" / sha256(repr((names, left_out, release)).encode()).hexdigest()
+        if left_out and not known.exists():
             options = [*_options(root, debian, absent), *preferred]
             _check_left_out(left_out, names, options)
+            known.parent.mkdir(exist_ok=True)
+            known.touch()
         options = [*_options(root, debian, absent.union(left_out) - {*names}), *preferred]
         found = _resolve(names, options)
         archives = [root / "archives" / f"{n}_{v.replace(':', '%3a')}_{a}.deb" for n, v, a in found]

@@ -112,6 +112,14 @@ def test_only_dependencies_can_be_left_out(room: Path, name: str, remedy: str) -
         package_files(("unmet",), ("libx",), "x86-64")
 
 
+def test_what_can_be_left_out_is_asked_once(room: Path) -> None:
+    package_files(("tool",), ("libx",), "x86-64")
+    first = (room / "asked").read_text().count("--simulate")
+    package_files.cache_clear()
+    package_files(("tool",), ("libx",), "x86-64")
+    assert ((room / "asked").read_text().count("--simulate") - first, first) == (1, 2)
+
+
 def test_another_architecture_has_lists_of_its_own(room: Path) -> None:
     package_files(("tool",), (), "arm64")
     asked = (room / "asked").read_text().splitlines()
