@@ -9,8 +9,9 @@ import pytest
 from writers.shell import Shell
 
 from mepof.adapter import attempt, watch
+from mepof.cli import watch as command
 
-from .world import FILE, PROGRAM, World
+from .world import FILE, PROGRAM, Trees, World
 
 Mepof = Shell
 
@@ -36,3 +37,20 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(attempt, "check_fit", lambda *given: nothing)
     monkeypatch.setattr(attempt, "select", lambda name: SimpleNamespace(name=name, version="22.1"))
     return made
+
+
+@pytest.fixture
+def elsewhere(world: World, mepof: Mepof, monkeypatch: pytest.MonkeyPatch) -> Mepof:
+    """The command line in another directory than the watch file, whose program names a file."""
+    (world.root / "my.config").write_text("CONFIG_NET=y\n")
+    (world.root / "update.g4").write_text(f"set config slim+./my.config.\n{PROGRAM}")
+    (world.root / "elsewhere").mkdir()
+    monkeypatch.chdir(world.root / "elsewhere")
+
+    def local(store: Path, cores: int | None, shared: str | None) -> Trees:
+        assert store == world.root / "elsewhere/store"
+        return world.executor
+
+    monkeypatch.setattr(command, "local", local)
+    monkeypatch.setattr(command, "_runner", lambda *given: world.builder)
+    return mepof

@@ -10,100 +10,19 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 from writers.perf_script import Entry, mapping, sample
 
 from mepof import _engine
 from mepof.cli.main import app
-from mepof.errors import InputError, MepofError, WorkError
+from mepof.errors import InputError, WorkError
 
-SOURCE = """
-__attribute__((noinline)) int hot(int n) {
-    int sum = 0;
-    for (int i = 0; i < n; i++)
-        if (i & 1) sum += i; else sum ^= i;
-    return sum;
-}
-int main(int argc, char **argv) {
-    int total = 0;
-    for (int i = 0; i < 1000; i++) total += hot(argc + i);
-    return total;
-}
-"""
-CLANG = shutil.which("clang-22") or "clang"
-
+from .profiles import CLANG, converted, done, failed, run
 
 # As LLVM hashes names: the low half of the digest, little endian.
 MD5_OF_HOT = int.from_bytes(hashlib.md5(b"hot").digest()[:8], "little")
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["profile", *map(str, arguments)])
-
-
-def done(*arguments: object) -> Any:
-    """The JSON document of a verb that has to succeed."""
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, (result.output, result.exception)
-    return json.loads(result.stdout)
-
-
-def failed(*arguments: object) -> MepofError:
-    result = run(*arguments)
-    assert isinstance(result.exception, MepofError), (result.output, result.exception)
-    return result.exception
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("program")
-    (directory / "a.c").write_text(SOURCE)
-    flags = ("-O1", "-g", "-fdebug-info-for-profiling", "-fno-pie", "-no-pie", "-Wl,--build-id")
-    subprocess.run([CLANG, *flags, "a.c", "-o", "a"], cwd=directory, check=True)
-    return directory / "a"
-
-
-@pytest.fixture(scope="module")
-def loop(program: Path) -> tuple[int, int]:
-    """The backward jump of the loop in ``hot``, and where it goes."""
-    shown = subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", program], capture_output=True, text=True, check=True
-    ).stdout
-    body = shown[shown.index("<hot>:") :]
-    found = re.search(r"^ *([0-9a-f]+):\s+jne? +([0-9a-f]+)", body, re.M)
-    assert found is not None
-    return int(found[1], 16), int(found[2], 16)
-
-
-@pytest.fixture(scope="module")
-def record(program: Path, loop: tuple[int, int]) -> Path:
-    """Samples of the loop, a millisecond apart."""
-    path = program.with_name("perf.txt")
-    entries = [Entry(*loop)] * 16
-    start = loop[1] & ~0xFFF
-    lines = [mapping(start, 0x1000, str(program), 7, 7, offset=start & 0xFFFF)]
-    lines += [
-        sample(loop[1], entries, f"a 7 [000] {number / 1000:12.6f}:") for number in range(2000)
-    ]
-    path.write_text("".join(lines))
-    return path
-
-
-@pytest.fixture(scope="module")
-def profile(program: Path, record: Path) -> Path:
-    path = program.with_name("a.afdo")
-    converted(program, record, "autofdo", path)
-    return path
-
-
-def converted(program: Path, record: Path, to: str, output: Path, *more: object) -> Any:
-    return done(
-        *("convert", "--binary", program, "--input", record, "--space", "user"),
-        *("--to", to, "-o", output, "--allow-poor", *more),
-    )
 
 
 @pytest.mark.parametrize("to", _engine.PROFILE_FORMATS)
@@ -196,13 +115,6 @@ def test_an_input_is_not_overwritten(program: Path, record: Path, tmp_path: Path
     assert binary.read_bytes() == program.read_bytes()
 
 
-def test_a_heatmap_does_not_replace_its_trace(program: Path, record: Path, tmp_path: Path) -> None:
-    trace = tmp_path / "perf.json"
-    shutil.copy(record, trace)
-    words = ("heatmap", "--binary", program, "--input", trace, "--space", "user", "-o", trace)
-    assert failed(*words).message == f"{trace} would be overwritten"
-
-
 @pytest.mark.parametrize("verb", [("convert", "--to", "autofdo"), ("heatmap",)])
 def test_an_input_counts_once(
     program: Path, record: Path, tmp_path: Path, verb: tuple[str, ...]
@@ -211,13 +123,6 @@ def test_an_input_counts_once(
     link.symlink_to(record)
     words = ("--binary", program, "--input", record, "--input", link, "-o", tmp_path / "out.png")
     assert failed(*verb, *words).message == f"{link} is given twice"
-
-
-def test_a_heatmap_takes_one_input(program: Path, record: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.txt"
-    shutil.copy(record, other)
-    words = ("heatmap", "--binary", program, "--input", record, "--input", other)
-    assert "takes one input" in failed(*words, "-o", tmp_path / "heat.png").message
 
 
 def test_output_is_not_called_by_the_sign_of_standard_input(profile: Path) -> None:
@@ -432,69 +337,8 @@ def test_tables_name_the_hottest_function_and_line(profile: Path) -> None:
         assert run(*verb).exit_code == 0
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "json"])
-def test_a_heatmap_has_the_samples_of_the_record(
-    program: Path, record: Path, tmp_path: Path, suffix: str
-) -> None:
-    out = tmp_path / f"heat.{suffix}"
-    document = done(
-        *("heatmap", "--binary", program, "--input", record, "--space", "user", "-o", out)
-    )
-    assert document["functions"][0]["name"] == "hot"
-    assert document["time"] is not None
-    head = {"png": b"\x89PNG", "svg": b"<svg", "json": b"{"}[suffix]
-    assert out.read_bytes().startswith(head)
-
-
-def of_another_build(record: Path, copy: Path, moved: int = 0) -> Path:
-    """A copy of a record, of a program with another build-id, `moved` by so many bytes."""
-    first, *samples = record.read_text().splitlines(keepends=True)
-    found = re.search(r"\[(\w+)\((\w+)\) @ (\w+)\]: x (.*)", first)
-    assert found is not None
-    start, size, offset, name = found.groups()
-    build_id = "ab" * 20
-    where = f"[{int(start, 16) + moved:#x}({size}) @ {offset} <{build_id}>]"
-    copy.write_text(f"PERF_RECORD_MMAP2 7/7: {where}: r-xp {name}\n" + "".join(samples))
-    return copy
-
-
-def test_a_heatmap_of_another_build_says_so(program: Path, record: Path, tmp_path: Path) -> None:
-    other = of_another_build(record, tmp_path / "perf.txt")
-    words = ("heatmap", "--binary", program, "--space", "user", "-o", tmp_path / "heat.svg")
-    assert done(*words, "--input", record)["doubt"] is None
-    assert "is not the one that ran" in done(*words, "--input", other)["doubt"]
-    assert "doubt" in run(*words, "--input", other).stderr
-
-
-def test_a_heatmap_of_branches_that_the_code_does_not_have_says_so(
-    program: Path, loop: tuple[int, int], record: Path, tmp_path: Path
-) -> None:
-    # Without a build-id: most branches come from an instruction that is none.
-    first, *_ = record.read_text().splitlines(keepends=True)
-    other = tmp_path / "perf.txt"
-    other.write_text(first + sample(loop[1], [Entry(loop[1], loop[1])] * 4 + [Entry(*loop)]) * 9)
-    words = ("heatmap", "--binary", program, "--space", "user", "-o", tmp_path / "heat.svg")
-    doubt = done(*words, "--input", other)["doubt"]
-    assert doubt.startswith("80 % of the recorded branches come from instructions that are not")
-
-
-def test_a_heatmap_of_nothing_but_other_code_is_refused(
-    program: Path, record: Path, tmp_path: Path
-) -> None:
-    other = of_another_build(record, tmp_path / "perf.txt", moved=1 << 20)
-    out = tmp_path / "heat.svg"
-    words = ("heatmap", "--binary", program, "--input", other, "--space", "user", "-o", out)
-    assert "is not the one that ran" in failed(*words).message
-    assert not out.exists()
-
-
 def test_more_functions_than_a_number_of_the_engine_are_refused(profile: Path) -> None:
     assert run("show", profile, "--top", 2**64).exit_code == 2
-
-
-def test_a_picture_of_another_kind_is_refused(program: Path, record: Path) -> None:
-    error = failed("heatmap", "--binary", program, "--input", record, "-o", "heat.gif")
-    assert ".png" in (error.remedy or "")
 
 
 @pytest.mark.parametrize(
@@ -534,106 +378,6 @@ def test_an_unknown_word_is_refused_with_the_known_ones(
     assert isinstance(error, InputError)
     assert f"`{value}`" in error.message
     assert "known:" in error.message
-
-
-@pytest.fixture(scope="module")
-def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A profile of the program, which counted itself."""
-    directory = tmp_path_factory.mktemp("counts")
-    (directory / "a.c").write_text(SOURCE)
-    flags = ("-O1", "-fprofile-generate", "a.c", "-o", "a")
-    subprocess.run([CLANG, *flags], cwd=directory, check=True)
-    environment = {"LLVM_PROFILE_FILE": "a.profraw"}
-    subprocess.run(["./a"], cwd=directory, env=environment, check=False)
-    merge = ["llvm-profdata-22", "merge", "a.profraw", "-o", "a.profdata"]
-    subprocess.run(merge, cwd=directory, check=True)
-    return directory / "a.profdata"
-
-
-def test_counts_of_an_instrumented_kernel_are_shown(counts: Path) -> None:
-    document = done("show", counts)
-    assert document["kind"] == "instrumentation"
-    assert document["functions"][0]["name"] == "hot"
-    assert document["statistics"]["functions_executed"] == 2
-    assert len(done("show", counts, "--top", 1)["functions"]) == 1
-    result = run("show", counts)
-    assert re.search(r"^ *hot +[\d,]+ +9\d\.\d %", result.stdout, re.M)
-
-
-def test_counts_are_read_as_text_too(counts: Path, profile: Path, tmp_path: Path) -> None:
-    text, out = tmp_path / "a.txt", tmp_path / "out.profdata"
-    subprocess.run(["llvm-profdata-22", "merge", "--text", counts, "-o", text], check=True)
-    shown = done("show", counts)
-    assert done("show", text) == shown
-    assert done("compare", counts, text)["overlap"] == pytest.approx(1)
-    done("merge", text, "-o", out)
-    assert done("show", out) == shown
-    done("renew", text, counts, "-o", out)
-    error = failed("merge", text, profile, "-o", out)
-    assert f"{text} is a profile of an instrumented kernel and {profile} is not" in error.message
-
-
-def test_counts_in_context_alone_are_shown_and_merged(counts: Path, tmp_path: Path) -> None:
-    raw, out = tmp_path / "in-context.profraw", tmp_path / "out.profdata"
-    flags = ("-O1", f"-fprofile-use={counts}", "-fcs-profile-generate")
-    command: list[str | Path] = [CLANG, *flags, counts.with_name("a.c"), "-o", tmp_path / "a"]
-    subprocess.run(command, check=True)
-    environment = {"LLVM_PROFILE_FILE": str(raw)}
-    subprocess.run([tmp_path / "a"], env=environment, check=False)
-    known = done("show", raw)["statistics"]["functions"]
-    assert known > 0
-    merged = done("merge", raw, "-o", out)
-    assert (merged["functions"], merged["verdict"]) == (known, "good")
-    assert done("compare", raw, out)["overlap"] == pytest.approx(1)
-
-
-def test_counts_of_instrumented_kernels_are_compared(counts: Path, profile: Path) -> None:
-    document = done("compare", counts, counts)
-    assert (document["kind"], document["differences"]) == ("instrumentation", [])
-    assert document["overlap"] == pytest.approx(1)
-    assert "100.00 %" in run("compare", counts, counts).stdout
-    error = failed("compare", counts, profile)
-    assert isinstance(error, InputError)
-    assert f"{profile} is not" in error.message
-    assert error.remedy == "compare profiles of one kind"
-
-
-def test_damaged_counts_are_named(counts: Path, tmp_path: Path) -> None:
-    cut = tmp_path / "cut.profdata"
-    cut.write_bytes(counts.read_bytes()[:-40])
-    for pair in ((counts, cut), (cut, counts)):
-        error = failed("renew", *pair, "-o", tmp_path / "out")
-        assert isinstance(error, InputError) and f"cannot read the profile {cut}" in error.message
-    assert not (tmp_path / "out").exists()
-
-
-def test_counts_of_instrumented_kernels_are_renewed(counts: Path, tmp_path: Path) -> None:
-    more, out = tmp_path / "more.profdata", tmp_path / "out.profdata"
-    done("merge", f"{counts}:7", "-o", more)
-    document = done("renew", counts, more, "-o", out, "--decay", "0.5")
-    assert document["old"] == {"again": 2, "unseen": 0, "dropped": 0, "replaced": 0}
-    (one, both) = (done("show", path)["statistics"]["total"] for path in (counts, out))
-    assert both == pytest.approx(1.5 * one, abs=10)
-    assert done("compare", counts, out)["overlap"] == pytest.approx(1, abs=0.001)
-
-
-def test_a_truncated_profile_is_named_among_those_to_merge(counts: Path, tmp_path: Path) -> None:
-    cut = tmp_path / "cut.profdata"
-    cut.write_bytes(counts.read_bytes()[:-40])
-    error = failed("merge", counts, cut, "-o", tmp_path / "out")
-    assert isinstance(error, InputError)
-    assert f"cannot read the profile {cut}: llvm-profdata-22 " in error.message
-    assert "it must be whole" in str(error.remedy)
-    assert not (tmp_path / "out").exists()
-
-
-def test_damaged_counts_of_an_instrumented_kernel_are_refused(tmp_path: Path) -> None:
-    counts = tmp_path / "kernel.profdata"
-    counts.write_bytes(b"\xfflprofi\x81" + bytes(20))
-    error = failed("show", counts)
-    assert "llvm-profdata" in error.message
-    error = failed("merge", counts, __file__, "-o", tmp_path / "out")
-    assert f"{__file__}: not a sample profile" in error.message
 
 
 def test_an_output_that_cannot_be_written_is_reported(profile: Path, tmp_path: Path) -> None:
