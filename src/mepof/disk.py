@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -18,6 +21,27 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write, beside ``path``, which replaces it if the block ends without an error.
+
+    Whatever happens, ``path`` is the old file or the complete new one, which is on the disk
+    before it has the name.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # Processes and threads that write the same file at once do not share it.
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        yield partial
+        sync(partial)
+        partial.replace(path)
+    finally:
+        with suppress(OSError):  # it was renamed, or nothing can be written there
+            partial.unlink()
 
 
 def why_unwritable(directory: Path) -> str | None:

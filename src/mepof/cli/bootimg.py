@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +23,7 @@ from mepof.bootimg.tail import with_changes
 from mepof.cli.application import Commands, completing
 from mepof.cli.bootimg_plan import plan_document, plan_lines
 from mepof.cli.output import Json, print_json
+from mepof.disk import replacing
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.plan.disk_full import means_full
 
@@ -232,17 +232,10 @@ def _refuse_dtbo(path: Path, data: Bytes) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file so that it is the old one or the new one."""
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_bytes(data)
     except OSError as error:
-        with suppress(OSError):  # where nothing can be written, nothing can be removed
-            partial.unlink()
         raise _unwritable(path, error) from error
 
 

@@ -12,6 +12,7 @@ from mepof.cli.application import Commands
 from mepof.cli.output import print_json, warn
 from mepof.cli.program import Program, read_program
 from mepof.cli.stdin import STDIN
+from mepof.disk import replacing
 from mepof.errors import InputError
 from mepof.executor.programs import WrongProgram, compiled, plan_of
 from mepof.g4 import format_program, parse, render
@@ -54,10 +55,9 @@ def plan(program: Program) -> None:
 def _replace(path: Path, text: str) -> None:
     """Rewrite a file, through a link to it, so that it is the old text or the new one."""
     target = path.resolve()
-    partial = target.with_name(f".{target.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        shutil.copymode(target, partial)
-        partial.replace(target)
+        with replacing(target) as partial:
+            partial.write_text(text, encoding="utf-8")
+            shutil.copymode(target, partial)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error

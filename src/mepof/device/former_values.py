@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mepof.device.preparation import Setting
-from mepof.disk import sync
+from mepof.disk import replacing, sync
 from mepof.errors import InputError, WorkError
 
 
@@ -92,12 +92,9 @@ class FormerValues:
     def keep(self, changes: Sequence[Change]) -> None:
         """Forget all changes but these."""
         if changes:
-            fresh = self._path.with_suffix(".new")
-            with fresh.open("w", encoding="utf-8") as file:
-                file.writelines(json.dumps(asdict(change)) + "\n" for change in changes)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self._path)
+            lines = (json.dumps(asdict(change)) + "\n" for change in changes)
+            with replacing(self._path) as fresh:
+                fresh.write_text("".join(lines), encoding="utf-8")
         else:
             with suppress(FileNotFoundError):
                 self._path.unlink()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from mepof.disk import replacing
 from mepof.errors import InputError, MepofError, listed
 from mepof.events import Sink, StepNote, unheard
 from mepof.executor.protocol import Finished, Settings
@@ -186,23 +186,15 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file, or pack the modules in their directory of a build.
-
-    The target is either the old file or the complete new one.
-    """
+    """Copy a file, or pack the modules in their directory of a build."""
     target.parent.mkdir(exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with replacing(target) as partial:
         if source.is_dir():
             modules.Modules.read(source.parent).pack(source.parent, partial)
         else:
             shutil.copyfile(source, partial)
             if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
                 partial.chmod(0o755)
-        partial.replace(target)
-    finally:
-        with suppress(OSError):  # it was renamed, or nothing can be written there
-            partial.unlink()
 
 
 EXECUTOR = local_executor

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from mepof.disk import replacing
 from mepof.errors import WorkError
 from mepof.kernel.bisect import culprits
 from mepof.kernel.safeguard import EVERYTHING, OptOut, Trial, suspects
@@ -73,9 +74,8 @@ class Trials:
 
     def _keep(self) -> None:
         kept = [{"without": list(f), "failure": failure} for f, failure in self._known.items()]
-        partial = self._file.with_name(f"{self._file.name}.partial")
-        partial.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        partial.replace(self._file)
+        with replacing(self._file) as partial:
+            partial.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def not_to_instrument(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from mepof.disk import replacing
 from mepof.measure.measurement import Boot, MemoryBytes
 
 
@@ -63,6 +62,5 @@ class KeptBoots:
     def _write(self, path: Path, contents: bytes) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         # Two images that are the same kernel have the same boots, made at the same time.
-        partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-        partial.write_bytes(contents)
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_bytes(contents)

@@ -18,6 +18,7 @@ from mepof.described import first_error
 from mepof.device import grub
 from mepof.device.restart import boot_id
 from mepof.device.shell import Reachable, persistent
+from mepof.disk import replacing
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.measure.boots import KeptBoots
 from mepof.measure.comparison import precise
@@ -105,12 +106,8 @@ class Progress(Record):
     def write(self, path: Path) -> None:
         """Write it; when this returns, it is on the disk: the machine may go down now."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".new")
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(self.model_dump_json() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_text(self.model_dump_json() + "\n", encoding="utf-8")
         os.sync()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from mepof.bootimg.model import Model
 from mepof.described import Described, first_error
+from mepof.disk import replacing
 from mepof.errors import InputError, WorkError
 
 MAX_RETRIES = 7
@@ -174,12 +174,8 @@ class Storage:
 
     def _write(self, name: str, data: bytes) -> None:
         path = self.directory / name
-        partial = path.with_name(f".{name}.partial")
         try:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
+            with replacing(path) as partial:
+                partial.write_bytes(data)
         except OSError as error:
             raise WorkError(f"{path} cannot be written: {error.strerror}") from error

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from mepof import _engine
+from mepof.disk import replacing
 from mepof.errors import InputError, MepofError
 from mepof.plan.remote import Remote, hidden
 from mepof.profile.published import is_special, published
@@ -469,9 +470,8 @@ def _keep(path: Path, part: Part) -> None:
         "refused": [asdict(each) for each in part.refused],
         "saturated": part.saturated,
     }
-    partial_path = path.with_suffix(".part")
-    partial_path.write_bytes(json.dumps(about).encode() + b"\n" + part.profile)
-    partial_path.replace(path)
+    with replacing(path) as partial:
+        partial.write_bytes(json.dumps(about).encode() + b"\n" + part.profile)
 
 
 def _recall(path: Path) -> Part | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mepof.disk import replacing
 from mepof.errors import InputError
 
 _OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd", "/proc")
@@ -36,13 +36,7 @@ def published(output: Path) -> Iterator[Path]:
                 with written.open("rb") as source, output.open("wb") as target:
                     shutil.copyfileobj(source, target)
             return
-        target_path = output.resolve()  # through a link, as a plain write would go
-        partial = target_path.with_name(f".{target_path.name}.{os.getpid()}")
-        try:
+        with replacing(output.resolve()) as partial:  # through a link, as a plain write would go
             yield partial
-            partial.replace(target_path)
-        finally:
-            with suppress(OSError):  # where nothing can be written, nothing can be removed
-                partial.unlink()
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}") from error

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from mepof.described import first_error
+from mepof.disk import replacing
 from mepof.errors import InputError, StoreFull, WorkError
 from mepof.measure.measurement import Evaluation
 from mepof.report.csv import boots_csv, cases_csv, comparisons_csv, images_csv, means_csv
@@ -42,10 +42,10 @@ def write_report(report: Report, directory: Path) -> None:
         WorkError: the directory cannot be written.
     """
     with _writing(directory):
-        _replace(directory / HTML_NAME, render(report))
+        _write(directory / HTML_NAME, render(report))
         for name, table in _TABLES.items():
-            _replace(directory / name, table(report))
-        _replace(directory / JSON_NAME, report.to_json())
+            _write(directory / name, table(report))
+        _write(directory / JSON_NAME, report.to_json())
 
 
 def write_boots(evaluation: Evaluation, directory: Path) -> None:
@@ -55,7 +55,7 @@ def write_boots(evaluation: Evaluation, directory: Path) -> None:
         evaluation: with the names that the report has for images.
     """
     with _writing(directory):
-        _replace(directory / _BOOTS_NAME, boots_csv(evaluation))
+        _write(directory / _BOOTS_NAME, boots_csv(evaluation))
 
 
 @contextmanager
@@ -85,16 +85,6 @@ def read_report(directory: Path) -> Report:
         raise InputError(f"{path} is not a report: {first_error(error)}") from error
 
 
-def _replace(path: Path, text: str) -> None:
-    # Beside its target, so that the rename stays on one file system; two runs differ by pid.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
