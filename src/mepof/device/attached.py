@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Annotated, Literal
+from urllib.parse import quote
 
 from pydantic import Field, field_validator, model_validator
 
@@ -92,6 +93,7 @@ class _List(Described):
         if not phones:
             raise ValueError("lists none")
         check_distinct(each.name for each in phones)
+        check_distinct(_address(each) for each in phones)
         return phones
 
 
@@ -267,7 +269,12 @@ def reserve(note: Callable[[str], None], cancel: threading.Event) -> None:
 
 
 def _lock(phone: Attached) -> Path:
-    return state_directory() / f"{phone.name}.lock"
+    # Another list may call it by another name.
+    return state_directory() / f"{quote(_address(phone), safe='')}.lock"
+
+
+def _address(phone: Attached) -> str:
+    return f"{phone.place} {phone.fastboot}".strip()
 
 
 def _locked(phone: Attached) -> IO[str] | None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from mepof.bootimg.image import BootImage, split_cmdline, write
 from mepof.bootimg.kernel import kernel_of, replaced
@@ -21,7 +22,7 @@ from mepof.device.adb import AdbShell, restart
 from mepof.device.attached import Attached, PhoneModel, model_of, model_path
 from mepof.device.fastboot import Fastboot, Refused
 from mepof.device.shell import LostConnection
-from mepof.disk import sync
+from mepof.disk import replacing, sync
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.plan.digest import file_digest
 
@@ -290,9 +291,10 @@ class Handset:
         """
         if self.model.image is not None:
             return _described(self.phone, self.model.image)
-        path = self.directory / "own.img"
+        fastboot = self.to_fastboot()
+        serial = quote(fastboot.variable("serialno") or "", safe="")
+        path = self.directory / f"own-{serial}.img"  # its name may be another phone's one day
         if not path.is_file():
-            fastboot = self.to_fastboot()
             slot = self.slot(fastboot)
             fastboot.reboot()
             shell = self.wait_for_system(None)
@@ -312,13 +314,13 @@ class Handset:
         device = f"{_BY_NAME}/{partition}"
         there = self.digest(shell, partition)
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.partial")
-        shell.pull(device, partial, _TRANSFER)
-        here = hashlib.sha256(partial.read_bytes()).hexdigest()
-        if here != there:
-            raise WorkError(f"the copy of {partition} of {self.name} differs from it", "run again")
-        sync(partial)
-        partial.replace(path)
+        with replacing(path) as partial:
+            shell.pull(device, partial, _TRANSFER)
+            here = hashlib.sha256(partial.read_bytes()).hexdigest()
+            if here != there:
+                raise WorkError(
+                    f"the copy of {partition} of {self.name} differs from it", "run again"
+                )
         return here
 
     def save_partition(self, shell: AdbShell, partition: str) -> Path:

@@ -65,6 +65,10 @@ def test_a_workplace_without_phones_says_where_to_list_them(workplace: Path) -> 
         (PHONE.format(name="a").replace("fastboot", "adb"), "`fastboot` is missing, or `place`"),
         ("phone = []", "phone"),
         (PHONE.format(name="a") * 2, "`a` occurs twice"),
+        (
+            PHONE.format(name="a") + PHONE.format(name="b").replace("b-1", "a-1"),
+            "`a-1` occurs twice",
+        ),
         (PHONE.format(name="../a"), "must be letters"),
         (PHONE.format(name="a") + "adbb = '1'\n", "unknown key `adbb`"),
     ],
@@ -171,6 +175,22 @@ def test_each_process_gets_a_phone_of_its_own(workplace: Path) -> None:
     assert "every phone is in use: a, b" in third.stderr
     other.kill()
     other.communicate()
+
+
+def test_a_phone_is_in_use_whatever_another_list_calls_it(workplace: Path) -> None:
+    workplace.write_text(PHONE.format(name="a"))
+    assert claim().name == "a"
+    other = workplace.with_name("other.toml")
+    other.write_text(PHONE.format(name="b").replace("b-1", "a-1"))
+    done = subprocess.run(
+        [sys.executable, "-c", CLAIM],
+        env={**os.environ, "MEPOF_PHONES": str(other)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "every phone is in use: b" in done.stderr
 
 
 @pytest.mark.parametrize("where", ["fastboot", "adb"])

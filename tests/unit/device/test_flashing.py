@@ -100,6 +100,23 @@ def test_an_active_slot_that_panics_gets_its_former_image_back(bench: Bench) -> 
     assert bench.boots() == "a"
 
 
+def test_an_image_is_read_again_from_another_phone_of_the_same_name(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.on()
+    first = bench.handset.own_image()
+    assert bench.handset.own_image() == first
+    known = Fastboot.variable
+    monkeypatch.setattr(
+        Fastboot,
+        "variable",
+        lambda self, name: "B/2" if name == "serialno" else known(self, name),
+    )
+    assert not (bench.handset.directory / "own-B%2F2.img").exists()
+    assert bench.handset.own_image().name == "own-B%2F2.img"
+    assert first.exists()
+
+
 def test_an_image_that_is_on_the_phone_is_not_flashed_again(bench: Bench) -> None:
     bench.on()
     first = bench.flash()
