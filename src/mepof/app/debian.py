@@ -45,7 +45,7 @@ _AR_HEADER = 60
 @cache
 def package_files(
     names: tuple[str, ...], left_out: tuple[str, ...], arch: str, release: str | None = None
-) -> tuple[dict[str, Laid], tuple[str, ...]]:
+) -> tuple[dict[str, Laid], dict[str, str]]:
     """What packages and their dependencies lay into a guest.
 
     Args:
@@ -55,8 +55,7 @@ def package_files(
         release: whose packages are preferred, such as ``bookworm-backports``.
 
     Returns:
-        The files by path, and the packages with their versions. Manuals and translations are left
-        out.
+        The files by path, and the version of each package. Manuals and translations are left out.
 
     Raises:
         InputError: a package is unknown, its dependencies cannot be satisfied, or what is left out
@@ -88,7 +87,7 @@ def package_files(
                 raise EnvironmentLack(f"apt-get did not download {path.name}", "apt-get update")
             overlay(files, _data_of(path, root / "unpacked"), f"the package {path.name}")
     kept = {path: laid for path, laid in files.items() if not _is_unread(path)}
-    return kept, tuple(f"{name} {version}" for name, version, _ in found)
+    return kept, {name: version for name, version, _ in found}
 
 
 def _is_unread(path: str) -> bool:

@@ -113,10 +113,8 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
             downloaded.
     """
     found = dict(image_of(app, description, arch).files)
-    if app.packages:
-        packages, _ = package_files(app.packages, app.leave_out, arch)
-        for path, laid in packages.items():
-            _add(found, _at(path, found, description), laid)
+    for path, laid in _packages(app, arch)[0].items():
+        _add(found, _at(path, found, description), laid)
     without_link(found, "bin")
     for path, laid in found.items():
         _refuse_the_guests(path, laid, description)
@@ -141,6 +139,19 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
             if parent in found and not found[parent].is_directory:
                 raise InputError(f"{description}: /{path_in_guest} is below /{parent}, a file")
     return found
+
+
+def package_versions(app: OwnApp, arch: str) -> dict[str, str]:
+    """The version of each package of an app, and of what they depend on.
+
+    Raises:
+        InputError, EnvironmentLack: as of :func:`all_files`.
+    """
+    return _packages(app, arch)[1]
+
+
+def _packages(app: OwnApp, arch: str) -> tuple[dict[str, Laid], dict[str, str]]:
+    return package_files(app.packages, app.leave_out, arch) if app.packages else ({}, {})
 
 
 def _accounts(app: OwnApp) -> dict[str, Laid]:

@@ -86,7 +86,7 @@ def test_packages_come_with_what_they_depend_on_and_without_manuals(room: Path) 
         "usr/bin/tool": b"t",
         "usr/share/tool": b"data",
     }
-    assert versions == ("libx 2:1.0-1", "tool 3")
+    assert versions == {"libx": "2:1.0-1", "tool": "3"}
     package_files.cache_clear()
     (room / "offline").touch()
     assert package_files(("tool",), (), "x86-64")[0] == files

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mepof.app import own_files
 from mepof.app.oci import Image
 from mepof.device import agent
 from mepof.errors import InputError, WorkError
@@ -111,6 +112,18 @@ def test_every_file_that_is_laid_in_is_part_of_the_identity(description: Path, c
             (root / "shop/again").symlink_to("/shop/run")
         case "new":
             (root / "empty").mkdir()
+    assert BODY.identity(step(description)) != before
+
+
+def test_the_versions_of_packages_are_part_of_the_identity(
+    description: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {"libc6": "2.36-9", "shop": "1.0-1"}
+    monkeypatch.setattr(own_files, "package_files", lambda *asked: ({}, versions))
+    description.write_text(f'packages = ["shop"]\n{DESCRIPTION}')
+    before = BODY.identity(step(description))
+    assert (before["package libc6"], before["package shop"]) == ("2.36-9", "1.0-1")
+    versions["shop"] = "1.0-2"
     assert BODY.identity(step(description)) != before
 
 

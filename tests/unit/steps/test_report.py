@@ -70,7 +70,13 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
         "run",
         program="p",
         seed=1,
-        tools={"/etc/passwd": "file 644 0:0 1f", "/etc": "directory 755 0:0", "clang": "22"},
+        tools={
+            "/etc/passwd": "file 644 0:0 1f",
+            "/etc": "directory 755 0:0",
+            "clang": "22",
+            "package libpq5": "15.14-0+deb12u1",
+            "package postgresql-15": "15.14-0+deb12u1",
+        },
         versions={},
         store="s",
         cores=2,
@@ -96,6 +102,7 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     assert made.provenance.tools == {
         "clang": "22",
         "apps' files": f"2, SHA-256 of their listing {sha256(listing.encode()).hexdigest()}",
+        "apps' packages": "libpq5 15.14-0+deb12u1, postgresql-15 15.14-0+deb12u1",
     }
     assert [(goal.image, goal.title, goal.met) for goal in made.goals] == [
         ("b", "worst -1 kernel_cycles", True),
