@@ -245,6 +245,7 @@ class _Run:
             store=str(self._store.root),
             cores=self._cores,
             pid=os.getpid(),
+            directory=str(Path.cwd()),
         )
         self._journal_plan()
         host = HostDigests(self._store.host_memory)

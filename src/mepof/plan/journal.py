@@ -83,6 +83,8 @@ class JournalledRun:
         steps: by id, in order of their first event.
         planned: every step of the plan, in its order; empty in journals of earlier versions.
         pid: of the process that runs it; None in journals of earlier versions.
+        directory: in which it runs, and from which its program's relative paths begin; None in
+            journals of earlier versions.
     """
 
     id: str
@@ -99,6 +101,7 @@ class JournalledRun:
     steps: Mapping[str, JournalledStep] = field(default_factory=dict)
     planned: tuple[PlannedStep, ...] = ()
     pid: int | None = None
+    directory: str | None = None
 
 
 class Journal:
@@ -224,6 +227,7 @@ class RunsInJournal:
                 line["cores"],
                 time,
                 pid=line.get("pid"),
+                directory=line.get("directory"),
             )
             self._steps[identifier] = {}
             return

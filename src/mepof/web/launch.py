@@ -82,8 +82,8 @@ class Launcher:
         """Run the program of a run again in its directory; what is done comes from the store.
 
         Raises:
-            InputError: it has not ended, was followed by another one, used another store, or was
-                started with options that its journal does not have.
+            InputError: it has not ended, was followed by another one, used another store, was
+                started in another directory, or with options that its journal does not have.
         """
         run = entry.run
         if entry.alive or not entry.latest:
@@ -92,6 +92,11 @@ class Launcher:
             raise InputError(
                 f"the run used the store {run.store}",
                 "serve that one with --store, or start a new run",
+            )
+        if run.directory not in (None, str(Path.cwd())):
+            raise InputError(
+                f"the run was started in {run.directory}, from where its program names files",
+                "repeat its command there, or serve from there",
             )
         planned = {step.step for step in run.planned}
         steps = {step.id for step in checked(run.program).steps}

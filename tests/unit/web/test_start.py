@@ -262,3 +262,14 @@ def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Exception, match="cannot be written"):
         Launcher(tmp_path / "file", tmp_path / "store").start("one", PROGRAM)
+
+
+def test_a_run_from_another_directory_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, DIAMOND, Toy())
+    began, identifier = Path.cwd(), read_runs(tmp_path / "out")[0].id
+    with started(tmp_path) as client:
+        monkeypatch.chdir(tmp_path)
+        answer = client.post(f"/runs/{identifier}/resume")
+        assert answer.status == 400 and f"was started in {began}" in words(answer.text)
