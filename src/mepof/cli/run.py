@@ -30,6 +30,7 @@ from mepof.plan.store import default_store
 if TYPE_CHECKING:  # loads much
     from mepof.gate.verdict import CheckVerdict
     from mepof.measure.goal import GoalVerdict
+    from mepof.report.model import Control, Image
 
 _MAX_NAMED = 3
 _MAX_TESTS = 10
@@ -311,24 +312,30 @@ def _refuse_unsound(finished: Finished) -> None:
     """Fail if a measured image is of no use, however good its report.
 
     Raises:
-        WorkError: an image did not boot or failed its self-check, or an app failed on it.
+        WorkError: an image or the A/A control did not boot or failed its self-check, or an app
+            failed on it.
     """
+    from mepof.measure.measurement import control_of
     from mepof.report import read_report
 
     for path in _reports(finished):
-        images = read_report(path).images
+        report = read_report(path)
+        images = report.images
         ran = next((f"it ran on `{each.name}`" for each in images if each.sound), "correct the app")
-        for image in images:
-            if not image.sound:
+        booted: list[tuple[str, Image | Control]]
+        booted = [(f"the image `{each.name}`", each) for each in images]
+        if (control := report.failed_control) is not None:
+            # Nothing was compared, however sound the images are.
+            booted.append((control_of(f"`{control.image}`"), control))
+        for what, each in booted:
+            if not each.sound:
                 see = f"see {path / 'report.html'}"
-                if image.app_failed:
+                if each.app_failed:
                     raise WorkError(
-                        f"on the image `{image.name}`, {image.self_check}",
+                        f"on {what}, {each.self_check}",
                         f"{ran}; the kernel passed its own self-check; {see}",
                     )
-                raise WorkError(
-                    f"the image `{image.name}` {image.how_it_failed}: {image.self_check}", see
-                )
+                raise WorkError(f"{what} {each.how_it_failed}: {each.self_check}", see)
 
 
 def _reports(finished: Finished) -> list[Path]:

@@ -128,9 +128,9 @@ def totals_of(
 
 
 def precise(evaluation: Evaluation) -> bool:
-    """Whether every comparison is precise enough; a single image is not compared."""
-    baseline, *others = evaluation.images
-    if not baseline.sound or not others:
+    """Whether every comparison is precise enough, or there is nothing to compare."""
+    others = evaluation.images[1:]
+    if evaluation.why_incomparable is not None or not others:
         return True
     builds = baseline_builds(evaluation)
     comparisons: list[Comparison | None] = []

@@ -106,7 +106,8 @@ def verdicts_of(goals: Sequence[Goal], evaluation: Evaluation) -> tuple[GoalVerd
     """Whether the images of an evaluation meet some goals: image by image, in the goals' order.
 
     An image that is not sound meets no goal, and neither does one with a case that only it or only
-    the baseline has. If there is no second image, the only one meets none.
+    the baseline has. None does if the baseline or its A/A control is not sound. If there is no
+    second image, the only one meets none.
 
     Args:
         evaluation: images under the names that the program gives them.
@@ -121,9 +122,10 @@ def verdicts_of(goals: Sequence[Goal], evaluation: Evaluation) -> tuple[GoalVerd
     metrics = [metric for metric in METRICS if any(g.metric == metric.name for g in goals)]
     found: list[GoalVerdict] = []
     for image in others:
-        unsound = next((each for each in (image, baseline) if not each.sound), None)
-        if unsound is not None:
-            why = f"{unsound.image} {unsound.how_it_failed}"
+        why = evaluation.why_incomparable
+        if not image.sound:
+            why = f"{image.image} {image.how_it_failed}"
+        if why is not None:
             found += [_not_measured(goal, image, why) for goal in goals]
             continue
         rows = rows_of(builds, [Build((image,))], metrics=metrics)

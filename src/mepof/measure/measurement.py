@@ -47,6 +47,11 @@ def how_it_failed(booted: bool, self_check: str) -> str:
     return "failed its self-check"
 
 
+def control_of(image: str) -> str:
+    """What the A/A control of an image is called in sentences."""
+    return f"the A/A control of {image}"
+
+
 class Record(BaseModel):
     """Base of the stored models: immutable, with finite numbers only."""
 
@@ -288,6 +293,19 @@ class Evaluation(Record):
     relinked: tuple[Measurement, ...] = ()
     precision_percent: float = DEFAULT_PRECISION_PERCENT
     ended: str = ""
+
+    @property
+    def why_incomparable(self) -> str | None:
+        """Why nothing can be compared with the baseline, in words; None if it can.
+
+        The boots of its A/A control are boots of the same build.
+        """
+        baseline = self.images[0]
+        if not baseline.sound:
+            return f"{baseline.image} {baseline.how_it_failed}"
+        if self.same_build is not None and not self.same_build.sound:
+            return f"{control_of(baseline.image)} {self.same_build.how_it_failed}"
+        return None
 
 
 def read_evaluation(path: Path) -> Evaluation:

@@ -114,7 +114,7 @@ def build_report(
         phases=tuple(phases),
         profile=profile,
         provenance=provenance,
-        warnings=(*notes, *warnings_of(measurements, summary, cases, controls)),
+        warnings=(*notes, *warnings_of(evaluation, summary, cases, controls)),
         method=method_of(evaluation),
         engine_share_percent=engine_share_percent,
         by_training=tuple(row for table in tables for row in table.by_training()),

@@ -74,6 +74,8 @@ def method_of(evaluation: Evaluation) -> tuple[str, ...]:
 def _comparison(evaluation: Evaluation) -> list[str]:
     baseline = evaluation.images[0].image
     why = f" Booting ended because {evaluation.ended}." if evaluation.ended else ""
+    if evaluation.why_incomparable is not None:
+        why = ""  # whatever was awaited, it is not compared
     text = [
         f"Percent fewer (reduction_percent in report.json) = (1 - cost of the image / cost of "
         f"{baseline}) * 100, with costs per operation. improvement_percent there is (cost of "

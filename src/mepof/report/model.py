@@ -318,6 +318,16 @@ class Control(Record):
         return self.booted and self.self_check == PASSED
 
     @property
+    def app_failed(self) -> bool:
+        """Whether it is not sound because an app of the user's failed on it."""
+        return self.booted and is_of_app(self.self_check)
+
+    @property
+    def how_it_failed(self) -> str:
+        """How it failed if it is not sound, in words that follow its name."""
+        return how_it_failed(self.booted, self.self_check)
+
+    @property
     def undecided(self) -> bool:
         """Whether it passed because no main metric has data enough for a verdict."""
         verdicts = {row.verdict for row in self.summary if row.metric in _MAIN}
@@ -436,6 +446,11 @@ class Report(Record):
     checks: tuple[CheckVerdict, ...] = ()
     comparisons: tuple[PairRow, ...] = ()
     between: tuple[BetweenRow, ...] = ()
+
+    @property
+    def failed_control(self) -> Control | None:
+        """The A/A control of the baseline if it is not sound, so that nothing is compared."""
+        return next((c for c in self.controls if c.kind == "same build" and not c.sound), None)
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

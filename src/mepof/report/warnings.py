@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mepof.measure.measurement import Measurement
+from mepof.measure.measurement import Evaluation, Measurement
 from mepof.measure.metrics import METRICS
 from mepof.report.metrics import less_word
 from mepof.report.model import CaseRow, Control, SummaryRow
@@ -18,24 +18,25 @@ _EXPLAINING = {metric.name for metric in METRICS if metric.may_be_none or metric
 
 
 def warnings_of(
-    measurements: Sequence[Measurement],
+    evaluation: Evaluation,
     summary: Sequence[SummaryRow],
     cases: Sequence[CaseRow],
     controls: Sequence[Control],
 ) -> list[str]:
     """All warnings, except that an image failed."""
     found: list[str] = []
-    first = measurements[0]
+    measurements = evaluation.images
+    first, incomparable = measurements[0], evaluation.why_incomparable
     for m in measurements:
         unsupported = unsupported_by(m)
         for needs in dict.fromkeys(unsupported.values()):
             without = ", ".join(case for case, need in unsupported.items() if need == needs)
             found.append(f"{m.image} cannot run {without}: {needs} is missing")
-    if len(measurements) > 1 and not first.sound:
-        found.append(f"nothing is compared, because the baseline {first.image} is not sound")
+    if len(measurements) > 1 and incomparable is not None:
+        found.append(f"nothing is compared with the baseline {first.image}: {incomparable}")
     found += _of_controls(controls, first)
     for m in measurements[1:]:
-        if not (first.sound and m.sound):
+        if incomparable is not None or not m.sound:
             continue
         if m.device != first.device:
             found.append(f"{m.image} was not measured on the same device as {first.image}")

@@ -430,3 +430,12 @@ def test_an_app_that_fails_is_not_the_kernels_failure(
     assert caught.value.message == f"on the image `plain`, {APP_FAILED}"
     assert caught.value.remedy is not None
     assert caught.value.remedy.startswith(f"{remedy} passed its own self-check; see {tmp_path}")
+
+
+def test_a_control_that_is_unsound_fails_the_run(tmp_path: Path) -> None:
+    dead = measurement("plain", factors=(), booted=False, self_check="panic")
+    write_report(report(measurement("plain"), measurement(), same_build=dead), tmp_path)
+    finished = cast(Finished, SimpleNamespace(files={"report": tmp_path / "report.json"}))
+    with pytest.raises(WorkError) as caught:
+        run._refuse_unsound(finished)
+    assert caught.value.message == "the A/A control of `plain` did not boot: panic"

@@ -247,6 +247,15 @@ def test_an_unsound_image_meets_nothing(quantity: Quantity) -> None:
     assert found.reason == "not measured: plain did not boot"
 
 
+@pytest.mark.parametrize("quantity", ["geomean", "worst", "text"])
+def test_nothing_is_met_if_the_baselines_control_is_unsound(quantity: Quantity) -> None:
+    dead = measurement("plain", factors=(), booted=False, self_check="panic")
+    wanted = goal(quantity, -50 if quantity != "text" else 50)
+    (found,) = verdicts_of([wanted], Evaluation(images=cheaper(0.9), same_build=dead))
+    assert (found.met, found.value) == (False, None)
+    assert found.reason == "not measured: the A/A control of plain did not boot"
+
+
 @pytest.mark.parametrize("quantity", ["geomean", "worst"])
 def test_a_metric_that_was_not_measured_meets_nothing(quantity: Quantity) -> None:
     found = judged(goal(quantity, -50, "kernel_cycles"), *cheaper(0.5))

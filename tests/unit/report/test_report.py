@@ -193,6 +193,10 @@ def test_a_control_that_goes_down_makes_the_baseline_unsound() -> None:
     made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=dead)
     assert made.summary == ()
     assert any("as a control, is not sound: panic" in w for w in made.warnings)
+    why = "the A/A control of plain did not boot"
+    assert f"nothing is compared with the baseline plain: {why}" in made.warnings
+    assert not any("often enough" in w for w in made.warnings)
+    assert f"Nothing was compared: {why}." in render(made)
 
 
 def test_an_effect_of_layout_alone_is_not_a_verdict() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mepof.measure.measurement import control_of
 from mepof.measure.metrics import Metric
 from mepof.report.metrics import MAIN, less_word
 from mepof.report.model import Image, Report, SummaryRow, TrainingRow
@@ -143,6 +144,8 @@ def _sentence(report: Report, image_set: ImageSet, cards: Sequence[Card]) -> str
         return f"{' '.join(states)} There was nothing to compare it with."
     if not image_set.baseline.sound:
         return f"Nothing was compared: the baseline {_state(image_set.baseline)}"
+    if (control := report.failed_control) is not None:
+        return f"Nothing was compared: {control_of(control.image)} {control.how_it_failed}."
     judged = [card for card in cards if card.row is not None]
     if not judged:
         return "Nothing was compared: " + " ".join(_state(image) for image in image_set.subjects)
