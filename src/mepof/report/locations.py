@@ -36,9 +36,11 @@ def functions_of(
 ) -> tuple[FunctionShare, ...]:
     """The functions that differ most in modelled cycles, the largest difference first.
 
-    The last row is the sum of all others.
+    They are shares over the cases that both ran. The last row is the sum of all others.
     """
-    theirs, ours = _shares(baseline, baseline), _shares(locations, baseline)
+    ran = {_id(case) for case in locations.cases}
+    wholes = {_id(case): case for case in baseline.cases if _id(case) in ran}
+    theirs, ours = _shares(baseline, wholes), _shares(locations, wholes)
     none = _Share(0.0, 0.0)
     names = sorted(
         theirs.keys() | ours.keys(),
@@ -60,9 +62,12 @@ class _Share:
     instructions: float
 
 
-def _shares(locations: Locations, baseline: Locations) -> dict[str, _Share]:
-    """The shares of functions over the cases that both ran, each with the same weight."""
-    wholes = {_id(case): case for case in baseline.cases}
+def _shares(locations: Locations, wholes: Mapping[CaseId, CaseLocations]) -> dict[str, _Share]:
+    """The shares of functions over some cases, each with the same weight.
+
+    Args:
+        wholes: the baseline's of those cases, of which they are shares.
+    """
     cases = [(case, wholes[_id(case)]) for case in locations.cases if _id(case) in wholes]
     cycles: defaultdict[str, float] = defaultdict(float)
     instructions: defaultdict[str, float] = defaultdict(float)

@@ -66,6 +66,14 @@ def test_cases_weigh_the_same_whatever_they_cost() -> None:
     assert rows["a"].baseline_cycles_percent == rows["b"].baseline_cycles_percent == 50
 
 
+def test_only_cases_that_both_ran_are_compared() -> None:
+    both, alone = locations({"a": 1.0}, [TEXT]), locations({"b": 1.0}, [TEXT])
+    baseline = both.model_copy(update={"cases": (both.cases[0], alone.cases[1])})
+    image = both.model_copy(update={"cases": both.cases[:1]})
+    (row,) = functions_of(baseline, "image", image)
+    assert (row.function, row.baseline_cycles_percent, row.cycles_percent) == ("a", 100, 100)
+
+
 def test_footprints_count_pages_and_those_that_hold_nine_tenths() -> None:
     found = mapped((TEXT, TEXT + 1, TEXT + 2), ((0, 60), (1, 5)), ((2, 35),))
     (row,) = footprints_of("x", found)
