@@ -68,10 +68,17 @@ class Total:
 
 
 def baseline_builds(evaluation: Evaluation) -> tuple[Build, ...]:
-    """The baseline's builds: the one that is compared, with all its boots, and the relinked."""
+    """The baseline's builds: the one that is compared, with all its boots, and the relinked.
+
+    One that is the same image as another is left out: its boots would count twice.
+    """
+    first = evaluation.images[0]
     same = (evaluation.same_build,) if evaluation.same_build else ()
-    relinked = (Build((m,)) for m in evaluation.relinked if m.sound)
-    return (Build((evaluation.images[0], *same)), *relinked)
+    builds = {first.digest: Build((first, *same))}
+    for m in evaluation.relinked:
+        if m.sound:
+            builds.setdefault(m.digest, Build((m,)))
+    return tuple(builds.values())
 
 
 def rows_of(

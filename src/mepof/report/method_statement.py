@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mepof.measure.comparison import baseline_builds
 from mepof.measure.measurement import Evaluation, Measurement
 from mepof.statistics import (
     BCA_UNITS,
@@ -102,12 +103,17 @@ def _comparison(evaluation: Evaluation) -> list[str]:
             "of them."
         )
     if evaluation.relinked:
-        count = len(evaluation.relinked)
+        count, layouts = len(evaluation.relinked), len(baseline_builds(evaluation)) - 1
+        left = "" if layouts == count else f" {count - layouts} of them say nothing about layout."
         text.append(
             f"Relinked control: {baseline} was linked {count} more time{'s' if count > 1 else ''} "
-            "with its code in another order. The unit of observation is then the build: a "
-            "difference between images must also exceed the difference between these builds (t "
-            "test on the means of builds)."
+            f"with its code in another order.{left}"
+            + (
+                " The unit of observation is then the build: a difference between images must "
+                "also exceed the difference between these builds (t test on the means of builds)."
+                if layouts
+                else ""
+            )
         )
     return text
 

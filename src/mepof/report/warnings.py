@@ -69,13 +69,17 @@ def unsupported_by(measurement: Measurement) -> dict[str, str]:
 
 
 def _of_controls(controls: Sequence[Control], first: Measurement) -> Iterator[str]:
+    layouts = {first.digest}
     for control in controls:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"
         if not control.sound:
             yield f"{control.image}, {what} as a control, is not sound: {control.self_check}"
             continue
-        if control.kind == "relinked" and control.digest == first.digest:
-            yield f"{control.image}, {what} as a control, is the same image: no layout was varied"
+        if control.kind == "relinked":
+            if control.digest in layouts:
+                same = f"{control.image}, {what} as a control, is the same image"
+                yield f"{same}: no layout was varied, and its boots do not count"
+            layouts.add(control.digest)
         differing = [
             f"{c.suite}/{c.case} ({_change(c.reduction_percent, c.metric)})"
             for c in control.cases

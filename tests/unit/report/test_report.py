@@ -203,7 +203,8 @@ def test_an_effect_of_layout_alone_is_not_a_verdict() -> None:
     plain, opt = measurement("plain"), measurement(factors=[0.98] * 5)
     assert report(plain, opt).summary[0].verdict == "faster"
     layouts = [
-        measurement(f"plain{n}", factors=[factor] * 5) for n, factor in enumerate((0.97, 1.03, 1.0))
+        measurement(f"plain{'+' * n}", factors=[factor] * 5)
+        for n, factor in enumerate((0.97, 1.03, 1.0), 1)
     ]
     made = report(plain, opt, relinked=tuple(layouts))
     assert made.summary[0].verdict == "not enough data"
@@ -220,6 +221,22 @@ def test_a_relinked_kernel_that_is_unsound_or_unchanged_is_warned_of() -> None:
     assert made.summary[0].verdict == "faster"
     assert any("relinked as a control, is not sound: panic" in w for w in made.warnings)
     assert any("no layout was varied" in w for w in made.warnings)
+
+
+def test_a_relinked_kernel_that_is_unchanged_is_no_further_build() -> None:
+    plain, opt = measurement("plain", factors=FIVE), measurement(factors=FIVE)
+    again = measurement("plain", factors=FIVE, seed=1001)
+    alone = report(plain, opt, same_build=again)
+    made = report(plain, opt, same_build=again, relinked=(plain, plain, plain))
+    assert (made.summary, made.cases) == (alone.summary, alone.cases)
+    assert made.summary[0].baseline_boots == 10
+    assert sum("is the same image: no layout was varied" in w for w in made.warnings) == 3
+    assert "its own 5 and 5 of its A/A control)" in render(made)
+    other = measurement("plain+", factors=FIVE)
+    made = report(plain, opt, same_build=again, relinked=(other, plain, other))
+    assert made.summary[0].baseline_boots == 15
+    assert sum("is the same image: no layout was varied" in w for w in made.warnings) == 2
+    assert "5 of its A/A control and 5 of its relinked build)" in render(made)
 
 
 def test_outliers_are_shown_and_count() -> None:

@@ -125,7 +125,9 @@ def _baseline_boots(report: Report, count: int) -> str:
     """What makes up so many boots of the baseline, if its controls add to its own."""
     own = sum(image.boots for image in report.images if image.baseline)
     same = sum(c.boots for c in report.controls if c.kind == "same build")
-    relinked = [c.boots for c in report.controls if c.kind == "relinked" and c.sound]
+    layouts = {c.digest: c.boots for c in report.controls if c.kind == "relinked" and c.sound}
+    copies = {image.digest for image in report.images if image.baseline}
+    relinked = [boots for digest, boots in layouts.items() if digest not in copies]
     # A row of cases that not every boot could run has fewer.
     if not (same or relinked) or own + same + sum(relinked) != count:
         return ""
