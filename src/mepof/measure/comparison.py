@@ -143,9 +143,8 @@ def precise(evaluation: Evaluation) -> bool:
     comparisons: list[Comparison | None] = []
     for image in others:
         rows = rows_of(builds, [Build((image,))])
-        # Modelled events only explain a difference; too many are too rare to wait for. So are
-        # percentiles of latencies.
-        rows = [row for row in rows if not (row.metric.may_be_none or row.metric.printed)]
+        # As many as the correction of their verdicts counts.
+        rows = [row for row in rows if not row.metric.explains]
         comparisons += [row.comparison for row in rows]
         comparisons += [total.comparison for total in totals_of(rows)]
     return enough(comparisons, evaluation.precision_percent)

@@ -57,6 +57,13 @@ class Metric(Record):
         """Whether it comes from figures that only some cases print."""
         return False
 
+    @property
+    def explains(self) -> bool:
+        """Whether it only explains a difference: events, which are often too rare to wait for, and
+        what cases print. Booting does not wait for its verdicts, which are a family of their own.
+        """
+        return self.may_be_none or self.printed
+
     def cost(self, case: CaseMeasurement) -> float | None:
         """Cost of one operation; None if the device could not measure it."""
         if case.counted is None or self.name == GUEST_TIME:

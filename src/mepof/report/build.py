@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from mepof.errors import InputError
 from mepof.gate.verdict import CheckVerdict
@@ -44,7 +45,7 @@ from mepof.report.model import (
 )
 from mepof.report.summary_row import summary_row
 from mepof.report.warnings import unsupported_by, warnings_of
-from mepof.statistics import Judged, judge, log_costs, mean_cost, outliers
+from mepof.statistics import Comparison, Judged, judge, log_costs, mean_cost, outliers
 
 
 def build_report(
@@ -97,9 +98,8 @@ def build_report(
         _Table.of(baseline_builds(evaluation) if baseline else (), m, (likeness or {}).get(m.image))
         for m in measurements[1:] or measurements
     ]
-    _judge(tables, evaluation.precision_percent)
     groups = [_Groups.of(table) for table in tables]
-    _judge(groups, evaluation.precision_percent)
+    _judge([*tables, *groups], evaluation.precision_percent)
     summary = [row for table in tables for row in table.summary()]
     cases = [row for table in tables for row in table.cases()]
     controls = _controls(evaluation) if baseline else ()
@@ -150,6 +150,11 @@ def _functions(
     )
 
 
+_Family = Literal["main", "explaining", "training", "group"]
+"""Rows whose verdicts are corrected for their number together. Booting waits for the main ones, so
+nothing else may count among them."""
+
+
 @dataclass
 class _Table:
     """One image's rows and geometric means; verdicts need the tables of all images.
@@ -182,9 +187,13 @@ class _Table:
         ]
         return cls(measurement.image, rows, totals_of(rows), by_kind, known)
 
-    def comparisons(self) -> list[Row | Total]:
+    def comparisons(self) -> list[tuple[_Family, Comparison | None]]:
         """Everything that receives a verdict, in the order of ``judged``."""
-        return [*self.rows, *self.totals, *(total for _, total in self.by_kind)]
+        found: list[tuple[_Family, Comparison | None]] = [
+            ("explaining" if each.metric.explains else "main", each.comparison)
+            for each in (*self.rows, *self.totals)
+        ]
+        return found + [("training", total.comparison) for _, total in self.by_kind]
 
     def cases(self) -> list[CaseRow]:
         return [
@@ -209,7 +218,7 @@ class _Table:
 
 @dataclass
 class _Groups:
-    """One image's geometric means by group; judged apart from the rows that they sum up."""
+    """One image's geometric means by group."""
 
     image: str
     totals: Sequence[tuple[str, Total]]
@@ -224,9 +233,9 @@ class _Groups:
             found += [(group, total) for total in totals_of(rows)]
         return cls(table.image, found)
 
-    def comparisons(self) -> list[Total]:
+    def comparisons(self) -> list[tuple[_Family, Comparison | None]]:
         """Everything that receives a verdict, in the order of ``judged``."""
-        return [total for _, total in self.totals]
+        return [("group", total.comparison) for _, total in self.totals]
 
     def judged_rows(self) -> list[GroupRow]:
         return [
@@ -235,12 +244,15 @@ class _Groups:
         ]
 
 
-def _judge(tables: Sequence[_Table] | Sequence[_Groups], precision_percent: float) -> None:
-    """Set the verdicts of all rows of some tables, corrected for their number together."""
-    everything = [each.comparison for table in tables for each in table.comparisons()]
-    judged = iter(judge(everything, precision_percent))
+def _judge(tables: Sequence[_Table | _Groups], precision_percent: float) -> None:
+    """Set the verdicts of all rows of some tables, corrected for the number of each family."""
+    families: dict[_Family, list[Comparison | None]] = {}
     for table in tables:
-        table.judged = [next(judged) for _ in table.comparisons()]
+        for family, comparison in table.comparisons():
+            families.setdefault(family, []).append(comparison)
+    judged = {family: iter(judge(each, precision_percent)) for family, each in families.items()}
+    for table in tables:
+        table.judged = [next(judged[family]) for family, _ in table.comparisons()]
 
 
 def _controls(evaluation: Evaluation) -> tuple[Control, ...]:

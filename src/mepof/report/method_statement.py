@@ -90,7 +90,9 @@ def _comparison(evaluation: Evaluation) -> list[str]:
         "covers its own row alone.",
         "Verdict: fewer (less) or more if the exact Mann-Whitney test of the boots finds a "
         f"difference of more than {PRACTICAL_PERCENT} %, at a false discovery rate of "
-        f"{100 * LEVEL:g} % over all rows (Benjamini and Hochberg); no difference if the interval "
+        f"{100 * LEVEL:g} % over the rows of a family (Benjamini and Hochberg): all cases and "
+        "means of what is compared, of what only explains it (events, latency, time per byte), "
+        "means by training, or means by group; no difference if the interval "
         f"lies within {evaluation.precision_percent:g} % of zero; not enough data otherwise. An "
         "image that did not boot or failed a self-check is not compared. report.json and "
         "cases.csv write faster for fewer or less, and slower for more.",

@@ -164,7 +164,10 @@ def _with_training(given: object) -> object:
 
 
 class TrainingRow(SummaryRow):
-    """The geometric mean over the cases that are trained, near, far or untrained."""
+    """The geometric mean over the cases that are trained, near, far or untrained.
+
+    The verdicts of all such rows are corrected for their own number.
+    """
 
     training: LikenessKind
 

@@ -13,8 +13,7 @@ from mepof.report.text import relative
 CONTROL_LIMIT_PERCENT = 1.0
 """A control metric that changes by more means that the images did not do the same work."""
 
-#: Evaluations do not wait for these.
-_EXPLAINING = {metric.name for metric in METRICS if metric.may_be_none or metric.printed}
+_EXPLAINING = {metric.name for metric in METRICS if metric.explains}
 
 
 def warnings_of(

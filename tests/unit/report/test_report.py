@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.measure.comparison import Build, rows_of, totals_of
+from mepof.measure.comparison import Build, precise, rows_of, totals_of
 from mepof.measure.measurement import (
     Evaluation,
     Measurement,
@@ -501,6 +501,31 @@ def test_groups_do_not_change_the_verdicts_of_cases() -> None:
     alone = [each.adjusted_p for each in judge(compared, made.precision_percent)]
     reported = [row.adjusted_p for row in made.cases] + [row.adjusted_p for row in made.summary]
     assert reported == alone
+
+
+def test_a_single_difference_is_found_once_booting_ends() -> None:
+    costs = {f"file-{number}": 1000.0 * number for number in range(1, 9)}
+
+    def made(name: str, seed: int = 1) -> Measurement:
+        return measurement(name, factors=FIVE, costs=costs, seed=seed, core="skylake")
+
+    opt = made("opt")
+    boots = []
+    for boot in opt.boots:
+        first, *rest = boot.cases
+        more = first.model_copy(
+            update={"kernel_instructions": round(1.01 * (first.kernel_instructions or 0))}
+        )
+        boots.append(boot.model_copy(update={"cases": (more, *rest)}))
+    evaluation = Evaluation(
+        images=(made("plain"), opt.model_copy(update={"boots": tuple(boots)})),
+        same_build=made("plain", 1001),
+    )
+    assert precise(evaluation)
+    likeness = {"opt": Likeness(frozenset({("kbench", "file-1")}))}
+    found = build_report(evaluation, [], None, PROVENANCE, likeness=likeness)
+    slower = {(row.metric, row.case) for row in found.cases if row.verdict == "slower"}
+    assert slower == {("kernel_instructions", "file-1")}
 
 
 def test_a_latency_is_the_mean_of_percentiles_and_mean() -> None:
