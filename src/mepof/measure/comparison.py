@@ -105,7 +105,9 @@ def rows_of(
 
 
 def totals_of(
-    rows: Sequence[Row], chosen: Callable[[CaseName], bool] = lambda name: True
+    rows: Sequence[Row],
+    chosen: Callable[[CaseName], bool] = lambda name: True,
+    layouts: Sequence[Row] = (),
 ) -> list[Total]:
     """The geometric mean over the cases that could be compared, in every metric.
 
@@ -114,7 +116,10 @@ def totals_of(
 
     Args:
         chosen: whether a case is part of the mean.
+        layouts: of an image in several builds, whose differences hold for the images compared,
+            of which there is one build each. Without one of the cases there is no comparison.
     """
+    builds = {(row.metric.name, row.case): log_costs(row.value) for row in layouts}
     totals: list[Total] = []
     for metric in METRICS:
         used = [
@@ -125,9 +130,13 @@ def totals_of(
             and (metric.control or not row.case.control)
             and chosen(row.case)
         ]
+        spread = mean_over_cases([builds.get((metric.name, r.case), {}) for r in used])
+        if layouts and not spread:
+            continue
         found = compare(
             mean_over_cases([log_costs(r.baseline) for r in used]),
             mean_over_cases([log_costs(r.value) for r in used]),
+            spread,
         )
         if found is not None:
             totals.append(Total(metric, used[0].kind, tuple(r.case for r in used), found))

@@ -133,7 +133,7 @@ def build_report(
         goals=verdicts_of(goals, evaluation),
         checks=tuple(checks),
         comparisons=pair_rows((*pairs, *own_pairs(evaluation)), evaluation),
-        between=between_images(measurements[1:], evaluation.precision_percent),
+        between=between_images(evaluation),
     )
 
 

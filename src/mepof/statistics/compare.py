@@ -43,12 +43,18 @@ class Comparison:
     baseline_boots: int
 
 
-def compare(baseline: LogCosts, image: LogCosts) -> Comparison | None:
-    """The comparison of two images' log costs; None if either image has none."""
+def compare(
+    baseline: LogCosts, image: LogCosts, layouts: LogCosts | None = None
+) -> Comparison | None:
+    """The comparison of two images' log costs; None if either image has none.
+
+    Args:
+        layouts: of an image in several builds, by how much builds of these two differ as well.
+    """
     if not baseline or not image:
         return None
     theirs, ours = builds_of(baseline), builds_of(image)
-    found = difference(theirs, ours)
+    found = difference(theirs, ours, builds_of(layouts or {}))
     p_value, direction, min_p = _tested(theirs, ours)
     p_value = max(p_value, _layout(found))
     return Comparison(

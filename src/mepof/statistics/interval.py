@@ -48,19 +48,20 @@ class Difference:
     between_builds: tuple[float, float] | None = None
 
 
-def difference(first: Builds, second: Builds) -> Difference:
+def difference(first: Builds, second: Builds, third: Builds = ()) -> Difference:
     """The mean of ``first`` minus that of ``second``, with its interval.
 
     Args:
         first: log costs of one image, by build and boot.
         second: those of the other.
+        third: those of an image whose builds also show what layout causes.
     """
     estimate = fmean(map(fmean, first)) - fmean(map(fmean, second))
-    several = max(len(first), len(second)) > 1
+    several = max(len(first), len(second), len(third)) > 1
     units = [
         tuple(map(fmean, builds)) if several else tuple(builds[0]) for builds in (first, second)
     ]
-    spread = _pooled(*units) if several else _welch(*units)
+    spread = _pooled(*units, tuple(map(fmean, third))) if several else _welch(*units)
     if spread is None:
         return Difference(estimate, estimate, estimate, "none")
     between = spread if several else None
@@ -133,12 +134,15 @@ def _squares(values: Sequence[float]) -> float:
     return sum((value - mean) ** 2 for value in values)
 
 
-def _pooled(first: Sequence[float], second: Sequence[float]) -> tuple[float, float] | None:
-    """The same with a pooled variance, for which either side may be a single value."""
-    freedom = len(first) + len(second) - 2
+def _pooled(
+    first: Sequence[float], second: Sequence[float], third: Sequence[float] = ()
+) -> tuple[float, float] | None:
+    """The same with a variance pooled over all three, for which each may be a single value."""
+    samples = [values for values in (first, second, third) if values]
+    freedom = sum(len(values) - 1 for values in samples)
     if freedom < 1:
         return None
-    squares = _squares(first) + _squares(second)
+    squares = sum(map(_squares, samples))
     return sqrt(squares / freedom * (1 / len(first) + 1 / len(second))), float(freedom)
 
 

@@ -103,6 +103,23 @@ def test_groups_are_shown_in_a_plot_and_a_table_of_each_main_metric() -> None:
     assert "mean of" not in terminal(one)
 
 
+def test_images_of_one_layout_each_differ_by_more_than_layouts_do() -> None:
+    images = [measurement("plain"), *(measurement(f"at {f}", factors=[f] * 5) for f in (0.9, 0.88))]
+    alone = report(*images).between[0]
+    assert (alone.verdict, alone.interval_percent[0]) == ("faster", alone.interval_percent[1])
+    layouts = [
+        measurement(f"plain{'+' * n}", factors=[factor] * 5)
+        for n, factor in enumerate((0.97, 1.03, 1.0), 1)
+    ]
+    made = report(*images, relinked=tuple(layouts)).between[0]
+    assert made.geomean_improvement_percent == alone.geomean_improvement_percent
+    assert made.verdict == "not enough data"
+    low, high = made.interval_percent
+    assert low < 0 and high > 4
+    far = report(*images, measurement("far", factors=[0.2] * 5), relinked=tuple(layouts))
+    assert {row.verdict for row in far.between[4:] if row.metric == made.metric} == {"faster"}
+
+
 def test_images_are_compared_with_every_other_one() -> None:
     """So each can be held against the plain kernel of its own compiler."""
     factors = {"plain": 1.0, "opt": 0.8, "other": 1.25, "other-opt": 1.0}
