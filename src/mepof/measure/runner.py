@@ -180,7 +180,7 @@ def measure_memory(
     """
     try:
         outcome = boot((agent.Get(MEMINFO),))
-    except (KernelPanic, GuestReset):
+    except (KernelPanic, GuestReset, ModuleNotLoaded):
         return None  # the boots with cases say why
     return _memory(outcome.replies[0], machine_bytes)
 

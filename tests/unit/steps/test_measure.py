@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mepof.device import agent
+from mepof.device.modules import ModuleNotLoaded
 from mepof.device.observation import ArtifactNeed, Measure
 from mepof.device.protocol import Interval, KernelPanic
 from mepof.errors import InputError
@@ -146,6 +147,13 @@ def test_an_image_that_does_not_boot_has_no_memory(room: Room, device: FakeDevic
     device.error = KernelPanic("the kernel went down: BUG")
     (found,) = measured(room, device, images__0=image(room, "a")).images
     assert (found.booted, found.memory) == (False, None)
+
+
+def test_an_image_whose_module_does_not_load_is_a_result(room: Room, device: FakeDevice) -> None:
+    device.error = ModuleNotLoaded("a module did not load in the guest: bad.ko")
+    (found,) = measured(room, device, images__0=image(room, "a")).images
+    assert (found.booted, found.memory) == (False, None)
+    assert found.self_check == "a module did not load in the guest: bad.ko"
 
 
 def test_repeatable_boots_are_shared_by_all_evaluations(room: Room, device: FakeDevice) -> None:
