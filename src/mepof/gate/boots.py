@@ -67,12 +67,16 @@ def run_programs(programs: Sequence[TestProgram], seed: int, boot: Boot) -> Test
 
 
 def run_built_in(seed: int, boot: Boot) -> TestBoot:
-    """Boot a kernel that runs its KUnit tests, and read what it wrote to the console."""
-    failure: BootFailure | None = None
-    try:
-        console = boot(()).console
-    except BootFailure as error:
-        failure, console = error, error.console
+    """Boot a kernel that runs its KUnit tests, and read what it wrote to the console.
+
+    A kernel that hangs is booted once more, as in :func:`run_programs`.
+
+    Args:
+        boot: boots with requests.
+    """
+    console, failure = _console(boot)
+    if isinstance(failure, KernelHang):
+        console, failure = _console(boot)
     parsed = parse(console_part(console))
     results = [Result(name=p.name, status=p.status, reason=p.reason) for p in parsed.points]
     if failure is None:
@@ -84,6 +88,14 @@ def run_built_in(seed: int, boot: Boot) -> TestBoot:
         reason = _short(failure.message.partition("\n")[0])
         results.insert(0, Result(name=BOOT, status=_how(failure), reason=reason))
     return TestBoot(seed=seed, results=tuple(results), notes=parsed.notes)
+
+
+def _console(boot: Boot) -> tuple[str, BootFailure | None]:
+    """What a kernel wrote to the console, and how it went down if it did."""
+    try:
+        return boot(()).console, None
+    except BootFailure as error:
+        return error.console, error
 
 
 def _how(failure: BootFailure) -> Status:

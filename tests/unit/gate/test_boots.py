@@ -135,6 +135,25 @@ def test_kunit_keeps_what_a_kernel_reported_before_it_went_down() -> None:
     assert statuses(run_built_in(1, boot)) == {"boot": "panic", "list": "pass"}
 
 
+@pytest.mark.parametrize("second", [None, KernelHang, KernelPanic])
+def test_kunit_that_hangs_is_booted_again(second: type[KernelHang | KernelPanic] | None) -> None:
+    ends = [KernelHang, second]
+    console = "KTAP version 1\n1..1\nok 1 list\n"
+
+    def boot(requests: tuple[agent.Request, ...]) -> Outcome:
+        end = ends.pop(0)
+        if end is None:
+            return Outcome("6.12", (), (), console)
+        failure = end("the kernel went down")
+        failure.console = console
+        raise failure
+
+    found = statuses(run_built_in(1, boot))
+    assert ends == []
+    ended_as = {None: "pass", KernelHang: "hang", KernelPanic: "panic"}
+    assert found == {"boot": ended_as[second], "list": "pass"}
+
+
 def test_the_catalogue_is_sound() -> None:
     assert {"futex/functional", "mm", "exec", "seccomp", "net"} <= set(collection_names())
     known = load_kselftests()
