@@ -103,6 +103,19 @@ def test_groups_are_shown_in_a_plot_and_a_table_of_each_main_metric() -> None:
     assert "mean of" not in terminal(one)
 
 
+def test_images_without_a_common_case_have_a_page_of_the_modelled_core() -> None:
+    made = report(
+        measurement("plain", costs={"proc": 9.0}, core="skylake"),
+        measurement("opt", costs={"syscall": 9.0}, core="skylake"),
+    )
+    view = core_model.core_view(made, ImageSet.of(made))
+    assert view is not None
+    assert (view.plot, view.composition, view.events) == (None, (), ())
+    text = Page(render(made)).text
+    assert "No case ran on all of these images" in text
+    assert "kbench/proc: modelled, per operation" in text
+
+
 def test_images_of_one_layout_each_differ_by_more_than_layouts_do() -> None:
     images = [measurement("plain"), *(measurement(f"at {f}", factors=[f] * 5) for f in (0.9, 0.88))]
     alone = report(*images).between[0]

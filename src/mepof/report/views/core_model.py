@@ -39,6 +39,7 @@ class CoreView:
 
     Attributes:
         parts: titles of what cycles are spent on.
+        plot: None, and ``composition`` and ``events`` empty, if no case ran on all images.
         composition: cycles in percent of the baseline's, every case with the same weight.
         events: per 1,000 instructions that the baseline takes for the same work, likewise.
         cases: by case, events per operation; empty if there are too many for a page.
@@ -47,7 +48,7 @@ class CoreView:
     core: Core
     images: tuple[str, ...]
     parts: tuple[str, ...]
-    plot: Stacks
+    plot: Stacks | None
     composition: tuple[Comparison, ...]
     events: tuple[Comparison, ...]
     cases: tuple[tuple[str, tuple[Comparison, ...]], ...]
@@ -70,31 +71,42 @@ def core_view(report: Report, image_set: ImageSet) -> CoreView | None:
     first = by_image[images[0]]
     # The mean covers the cases that all images ran, so that it is of the same work.
     cases = [case for case in first if all(case in rows for rows in by_image.values())]
-    numbers = [image_set.numbers[name] for name in images]
-    shares = {
-        case: [_shares(by_image[name][case], first[case]) for name in images] for case in cases
-    }
+    rows = [by_image[name] for name in images]
+    plot, composition = _cycles(rows, cases, [image_set.numbers[name] for name in images])
+    by_case = [(f"{case[0]}/{case[1]}", _per_operation(by_image, case)) for case in first]
+    values = sum(len(images) * len(events) for _, events in by_case)
+    return CoreView(
+        core=report.core,
+        images=tuple(images),
+        parts=PARTS,
+        plot=plot,
+        composition=tuple(composition),
+        events=tuple(_events(rows, cases)),
+        cases=tuple(by_case) if values <= _MAX_VALUES else (),
+    )
+
+
+def _cycles(
+    rows: Sequence[Rows], cases: Sequence[tuple[str, str]], numbers: Sequence[int]
+) -> tuple[Stacks | None, list[Comparison]]:
+    """What cycles are spent on in each case, and in the mean; nothing without a case.
+
+    Args:
+        numbers: of the images in drawings.
+    """
+    if not cases:
+        return None, []
+    shares = {case: [_shares(found[case], rows[0][case]) for found in rows] for case in cases}
     means = [
         [fmean(shares[case][n][part] for case in cases) for part in range(len(PARTS))]
-        for n in range(len(images))
+        for n in range(len(rows))
     ]
     tracks = [("Mean of the cases", True, list(zip(numbers, means, strict=True)))]
     tracks += [(case[1], False, list(zip(numbers, shares[case], strict=True))) for case in cases]
     composition = [
         Comparison(title, tuple(mean[n] for mean in means)) for n, title in enumerate(PARTS)
     ]
-    composition.append(Comparison("all", tuple(map(sum, means))))
-    by_case = [(f"{case[0]}/{case[1]}", _per_operation(by_image, case)) for case in first]
-    values = sum(len(images) * len(rows) for _, rows in by_case)
-    return CoreView(
-        core=report.core,
-        images=tuple(images),
-        parts=PARTS,
-        plot=stacks(tracks),
-        composition=tuple(composition),
-        events=tuple(_events([by_image[name] for name in images], cases)),
-        cases=tuple(by_case) if values <= _MAX_VALUES else (),
-    )
+    return stacks(tracks), [*composition, Comparison("all", tuple(map(sum, means)))]
 
 
 def _shares(row: CoreCase, baseline: CoreCase) -> list[float]:
