@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from mepof.measure.measurement import SizeBytes
+from mepof.measure.measurement import Measurement, SizeBytes
 from mepof.report import Report
 from mepof.report.html import render
 from mepof.report.text import (
@@ -175,6 +175,21 @@ def test_the_result_is_one_sentence() -> None:
     }
     for name, sentence in sentences.items():
         assert sentence in Page(render(REPORTS[name])).text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_sentence_is_about_what_is_proven() -> None:
+    def sentence(*images: Measurement) -> str:
+        page = render(report(measurement("plain"), *images))
+        return Page(page).text.replace("\N{NO-BREAK SPACE}", " ")
+
+    # Fewer on average, but the boots disagree.
+    unsure = measurement("unsure", factors=(0.5, 1.1, 0.9, 1.1, 1.1))
+    proven = "opt, the best of 2 images, does the same work with 8.0 % fewer kernel instructions"
+    assert proven in sentence(unsure, measurement("opt", factors=[0.92] * 5))
+    same = "opt, the best of 2 images, does the same work with as many kernel instructions"
+    assert same in sentence(unsure, measurement("opt"))
+    text = sentence(unsure, measurement("worse", factors=[1.5] * 5))
+    assert "unsure cannot yet be distinguished from plain" in text
 
 
 def test_every_verdict_has_a_word_and_a_sign() -> None:

@@ -151,14 +151,18 @@ def _sentence(report: Report, image_set: ImageSet, cards: Sequence[Card]) -> str
     judged = [card for card in cards if card.row is not None]
     if not judged:
         return "Nothing was compared: " + " ".join(_state(image) for image in image_set.subjects)
-    best = max(judged, key=_reduction)
-    which = f", the best of {len(judged)} images," if len(judged) > 1 else ""
+    best = max(judged, key=_standing)
+    proven = best.row is not None and best.row.verdict != "not enough data"
+    which = f", the best of {len(judged)} images," if proven and len(judged) > 1 else ""
     found = _found(best, image_set.baseline.name, report.precision_percent)
     return f"{best.image.name}{which} {found}"
 
 
-def _reduction(card: Card) -> float:
-    return card.row.geomean_reduction_percent if card.row else float("-inf")
+def _standing(card: Card) -> tuple[int, float]:
+    """What an image is proven to be, and its estimate: a larger one may be luck."""
+    assert card.row is not None
+    proven = {"faster": 2, "no difference": 1}
+    return proven.get(card.row.verdict, 0), card.row.geomean_reduction_percent
 
 
 def _found(card: Card, baseline: str, precision: float) -> str:
