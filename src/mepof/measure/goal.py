@@ -288,12 +288,12 @@ def _amount(reduction: float, bound: float, less: str, more: str) -> str:
 
 def _range(interval: Interval, less: str, more: str) -> str:
     """Both ends of an interval in words, such as ``9.81 to 10.43 % fewer``."""
-    low, high = (round(end, 2) for end in interval)
+    low, high = (round(end, _DIGITS) for end in interval)
     if low >= 0:
-        return f"{low:.2f} to {high:.2f} % {less}"
+        return f"{abs(low):.2f} to {high:.2f} % {less}"
     if high <= 0:
-        return f"{-high:.2f} to {-low:.2f} % {more}"
-    return f"{-low:.2f} % {more} to {high:.2f} % {less}"
+        return f"{abs(high):.2f} to {-low:.2f} % {more}"
+    return f"{_amount(low, 0, less, more)} to {_amount(high, 0, less, more)}"
 
 
 def _less(metric: Metric) -> str:

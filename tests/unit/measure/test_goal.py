@@ -8,7 +8,7 @@ import pytest
 from report.samples import COSTS, measurement
 
 from mepof.measure.comparison import Build, baseline_builds, rows_of, totals_of
-from mepof.measure.goal import SIZES, Goal, GoalVerdict, Quantity, verdicts_of
+from mepof.measure.goal import SIZES, Goal, GoalVerdict, Quantity, _range, verdicts_of
 from mepof.measure.measurement import (
     Boot,
     CaseMeasurement,
@@ -122,6 +122,26 @@ def test_a_value_is_shown_on_its_side_of_the_bound() -> None:
     images = cheaper(1 - 0.07996)
     reason = judged(goal("geomean", 8), *images).reason
     assert reason.startswith("7.996 % fewer kernel instructions")
+
+
+@pytest.mark.parametrize(
+    ("interval", "words"),
+    [
+        ((9.81, 10.434), "9.81 to 10.43 % fewer"),
+        ((-2.0, -1.0), "1.00 to 2.00 % more"),
+        ((-0.5, 0.25), "0.50 % more to 0.25 % fewer"),
+        ((-0.001, 10.43), "0.001 % more to 10.43 % fewer"),
+        ((-1.0, 0.001), "1.00 % more to 0.00 % fewer"),
+        ((-0.5, 0.0), "0.00 to 0.50 % more"),
+        ((-0.0, 0.5), "0.00 to 0.50 % fewer"),
+        ((-1e-13, 0.5), "0.00 to 0.50 % fewer"),
+        ((-0.5, -0.0), "0.00 to 0.50 % more"),
+    ],
+)
+def test_the_ends_of_an_interval_are_on_their_sides(
+    interval: tuple[float, float], words: str
+) -> None:
+    assert _range(interval, "fewer", "more") == words
 
 
 def test_the_worst_case_is_named() -> None:
