@@ -7,6 +7,7 @@ meets the goal, although the interval then also holds values that do not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, isinf
 from typing import Literal, get_args
 
 from mepof.measure.comparison import Build, Row, Total, baseline_builds, rows_of, totals_of
@@ -80,7 +81,7 @@ class GoalVerdict(Record):
         bound: in percent, as of :class:`Goal`.
         value: in percent, in the bound's sense; null if it was not measured.
         interval_percent: the 95 % confidence interval of the value; null where there is none.
-        case: ``suite/case`` of the worst case.
+        case: ``suite/case`` of the worst case, or of one that has a cost and none on the baseline.
         reason: what was found and what was wanted, or why nothing was measured.
     """
 
@@ -157,6 +158,11 @@ def _cost(
         if not row.baseline or not row.value:
             lacking = image if row.baseline else baseline
             return _not_measured(goal, image, f"{lacking.image} did not run {_name(row)}")
+    # It has no ratio: a mean would leave out what is worse than any bound.
+    new = next((row for row in used if isinf(_reduction(row))), None)
+    if new is not None:
+        found = f"{_name(new)} has {_in_sentence(metric)}, and none on the baseline"
+        return _verdict(goal, image, False, f"{found}; the goal is {goal.wanted}", case=new)
     if goal.quantity == "worst":
         return _worst(goal, image, used)
     total = next(iter(totals_of(used)), None)
@@ -180,17 +186,10 @@ def _geomean(goal: Goal, image: Measurement, total: Total | None, cases: int) ->
 
 
 def _worst(goal: Goal, image: Measurement, rows: Sequence[Row]) -> GoalVerdict:
-    reductions: list[tuple[float, Row]] = []
-    for row in rows:
-        reduction = _reduction(row)
-        if reduction is None:
-            found = f"{_name(row)} has {_in_sentence(row.metric)}, and none on the baseline"
-            return _verdict(goal, image, False, f"{found}; the goal is {goal.wanted}", case=row)
-        reductions.append((reduction, row))
-    reduction, row = min(reductions, key=lambda each: round(each[0], _DIGITS))
+    row = min(rows, key=lambda each: round(_reduction(each), _DIGITS))
     interval = _interval(row.comparison) if row.comparison else None
     where = f"in the worst case{_of_group(goal)}, {_name(row)}"
-    return _measured(goal, image, reduction, interval, where, row)
+    return _measured(goal, image, _reduction(row), interval, where, row)
 
 
 def _text(goal: Goal, baseline: Measurement, image: Measurement) -> GoalVerdict:
@@ -211,15 +210,15 @@ def _memory(goal: Goal, baseline: Measurement, image: Measurement) -> GoalVerdic
     return _measured(goal, image, 100 * (image.memory.used / baseline.memory.used - 1), None, "")
 
 
-def _reduction(row: Row) -> float | None:
-    """How much less a case costs, in percent; None if it has a cost and the baseline none."""
+def _reduction(row: Row) -> float:
+    """How much less a case costs, in percent; -inf if it has a cost and the baseline none."""
     if row.comparison is not None:
         return reduction_percent(row.comparison.improvement_percent)
     # A boot in which an event did not occur has no logarithm, but the means have a ratio.
     baseline, value = mean_cost(row.baseline), mean_cost(row.value)
     if baseline > 0:
         return 100 * (1 - value / baseline)
-    return None if value > 0 else 0.0
+    return -inf if value > 0 else 0.0
 
 
 def _measured(

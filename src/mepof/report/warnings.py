@@ -52,6 +52,7 @@ def warnings_of(
                 f"{m.image} could not be compared in every metric of {', '.join(missing)}; "
                 "the geometric mean leaves out what is missing"
             )
+        found += _of_rare_events(m, rows)
         found += _of_worse_cases(m, first, summary, rows)
         found += _of_few_boots(m, summary)
         found += _of_other_work(m, first, rows)
@@ -97,6 +98,24 @@ def _of_controls(controls: Sequence[Control], first: Measurement) -> Iterator[st
             else "that is what layout alone does"
         )
         yield f"{control.image} differs from itself, {what}, in {', '.join(differing)}: {meaning}"
+
+
+def _of_rare_events(m: Measurement, rows: Sequence[CaseRow]) -> Iterator[str]:
+    """Cases in which something occurs, but not in every boot, so that there is no ratio."""
+    for name in (metric.name for metric in METRICS if metric.explains):
+        left_out = [
+            f"{c.suite}/{c.case}"
+            for c in rows
+            if c.metric == name
+            and c.improvement_percent is None
+            and None not in (c.baseline, c.value)
+            and (c.baseline or c.value)
+        ]
+        if left_out:
+            yield (
+                f"the geometric mean of {name} of {m.image} leaves out {', '.join(left_out)}, "
+                "in which there were none in a boot"
+            )
 
 
 def _change(reduction: float | None, metric: str) -> str:

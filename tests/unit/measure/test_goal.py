@@ -324,6 +324,9 @@ def test_events_that_do_not_occur_are_no_change_and_new_ones_are_worse_than_any_
         "kbench/proc has kernel L1I misses, and none on the baseline; "
         "the goal is at most 900 % more"
     )
+    # A mean over the other cases would not show it.
+    hidden = judged(goal("geomean", -900, misses), none, events("opt", proc=1))
+    assert (hidden.met, hidden.value, hidden.reason) == (False, None, new.reason)
     gone = judged(goal("worst", 0, misses), events("plain"), events("opt", proc=0))
     assert (gone.met, gone.value) == (True, 0)
     nothing = events("plain", syscall=0, pipe=0, proc=0, file=0)

@@ -466,6 +466,15 @@ def test_modelled_cycles_are_compared_and_events_that_never_happen_are_not_missi
     assert any("of the core zen4" in text for text in made.method)
 
 
+def test_cases_that_a_mean_of_events_leaves_out_are_warned_of() -> None:
+    plain = with_core(PLAIN, 1100.0)
+    new = with_core(measurement("new"), 1100.0, 10**6)
+    (warning,) = report(plain, new).warnings
+    cases = ", ".join(f"kbench/{case}" for case in COSTS)
+    left_out = f"the geometric mean of kernel_btb_misses of new leaves out {cases}, "
+    assert warning == f"{left_out}in which there were none in a boot"
+
+
 def test_events_of_a_core_that_vary_need_no_more_boots() -> None:
     made = report(with_core(PLAIN, 1100.0, 10**6), with_core(measurement("again"), 1000.0, 10**6))
     (row,) = [s for s in made.summary if s.metric == "kernel_btb_misses"]
