@@ -103,6 +103,7 @@ def build_report(
     summary = [row for table in tables for row in table.summary()]
     cases = [row for table in tables for row in table.cases()]
     controls = _controls(evaluation) if baseline else ()
+    repetitions = "`set repetitions`" if provenance.program else "`--repetitions`"
     # An unsound image may have skipped work, so its events are not comparable.
     sound = [m.image for m in measurements if m.sound]
     known = {name: locations[name] for name in sound if locations and name in locations}
@@ -114,7 +115,7 @@ def build_report(
         phases=tuple(phases),
         profile=profile,
         provenance=provenance,
-        warnings=(*notes, *warnings_of(evaluation, summary, cases, controls)),
+        warnings=(*notes, *warnings_of(evaluation, summary, cases, controls, repetitions)),
         method=method_of(evaluation),
         engine_share_percent=engine_share_percent,
         by_training=tuple(row for table in tables for row in table.by_training()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mepof.measure.comparison import baseline_builds
 from mepof.measure.measurement import Evaluation, Measurement
 from mepof.measure.metrics import METRICS
 from mepof.report.metrics import less_word
@@ -13,6 +14,9 @@ from mepof.report.text import relative
 CONTROL_LIMIT_PERCENT = 1.0
 """A control metric that changes by more means that the images did not do the same work."""
 
+#: Relinked builds from which on layouts can be judged by.
+_MIN_LAYOUTS = 3
+
 _EXPLAINING = {metric.name for metric in METRICS if metric.explains}
 
 
@@ -21,8 +25,13 @@ def warnings_of(
     summary: Sequence[SummaryRow],
     cases: Sequence[CaseRow],
     controls: Sequence[Control],
+    repetitions: str,
 ) -> list[str]:
-    """All warnings, except that an image failed."""
+    """All warnings, except that an image failed.
+
+    Args:
+        repetitions: how a user says how often images are booted.
+    """
     found: list[str] = []
     measurements = evaluation.images
     first, incomparable = measurements[0], evaluation.why_incomparable
@@ -54,7 +63,7 @@ def warnings_of(
             )
         found += _of_rare_events(m, rows)
         found += _of_worse_cases(m, first, summary, rows)
-        found += _of_few_boots(m, summary)
+        found += _of_little_data(m, evaluation, summary, repetitions)
         found += _of_other_work(m, first, rows)
     return found
 
@@ -139,18 +148,29 @@ def _of_worse_cases(
     yield f"{m.image} takes more {what} than {first.image} in {cases}{trained}"
 
 
-def _of_few_boots(m: Measurement, summary: Sequence[SummaryRow]) -> Iterator[str]:
+def _of_little_data(
+    m: Measurement, evaluation: Evaluation, summary: Sequence[SummaryRow], repetitions: str
+) -> Iterator[str]:
     totals = [s for s in summary if s.image == m.image]
+    if not totals:
+        yield f"nothing of {m.image} could be compared with {evaluation.images[0].image}"
     undecided = [
         s.metric for s in totals if s.verdict == "not enough data" and s.metric not in _EXPLAINING
     ]
-    if not totals or undecided:
-        names = ", ".join(undecided)
-        yield (
-            f"{m.image} was not booted often enough for a verdict"
-            + (f" on {names}" if names else "")
-            + "; raise `set repetitions`"
-        )
+    if not undecided:
+        return
+    names = ", ".join(undecided)
+    layouts = len(baseline_builds(evaluation)) - 1
+    if not layouts:
+        yield f"{m.image} was not booted often enough for a verdict on {names}; raise {repetitions}"
+        return
+    # Builds are the units: with two, no number of boots leaves more than one degree of freedom.
+    more = max(_MIN_LAYOUTS, layouts + 1)
+    also = f", or raise {repetitions}" if layouts >= _MIN_LAYOUTS else ""
+    yield (
+        f"too few layouts of {evaluation.images[0].image} were measured for a verdict on "
+        f"{m.image} in {names}; write `set relinked {more}.` or more{also}"
+    )
 
 
 def _of_other_work(m: Measurement, first: Measurement, rows: Sequence[CaseRow]) -> Iterator[str]:
