@@ -117,8 +117,8 @@ def verdicts_of(goals: Sequence[Goal], evaluation: Evaluation) -> tuple[GoalVerd
         return ()
     baseline, *others = evaluation.images
     if not others:
-        why = "there is no second image to compare with"
-        return tuple(_not_measured(goal, baseline, why) for goal in goals)
+        alone = "there is no second image to compare with"
+        return tuple(_not_measured(goal, baseline, alone) for goal in goals)
     builds = baseline_builds(evaluation)
     metrics = [metric for metric in METRICS if any(g.metric == metric.name for g in goals)]
     found: list[GoalVerdict] = []

@@ -190,9 +190,9 @@ class _Table:
 
     def comparisons(self) -> list[tuple[_Family, Comparison | None]]:
         """Everything that receives a verdict, in the order of ``judged``."""
+        compared: list[Row | Total] = [*self.rows, *self.totals]
         found: list[tuple[_Family, Comparison | None]] = [
-            ("explaining" if each.metric.explains else "main", each.comparison)
-            for each in (*self.rows, *self.totals)
+            ("explaining" if each.metric.explains else "main", each.comparison) for each in compared
         ]
         return found + [("training", total.comparison) for _, total in self.by_kind]
 

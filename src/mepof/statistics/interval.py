@@ -61,7 +61,7 @@ def difference(first: Builds, second: Builds, third: Builds = ()) -> Difference:
     units = [
         tuple(map(fmean, builds)) if several else tuple(builds[0]) for builds in (first, second)
     ]
-    spread = _pooled(*units, tuple(map(fmean, third))) if several else _welch(*units)
+    spread = _pooled(*units, [*map(fmean, third)]) if several else _welch(*units)
     if spread is None:
         return Difference(estimate, estimate, estimate, "none")
     between = spread if several else None
@@ -135,10 +135,10 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def _pooled(
-    first: Sequence[float], second: Sequence[float], third: Sequence[float] = ()
+    first: Sequence[float], second: Sequence[float], *others: Sequence[float]
 ) -> tuple[float, float] | None:
-    """The same with a variance pooled over all three, for which each may be a single value."""
-    samples = [values for values in (first, second, third) if values]
+    """The same with a variance pooled over all samples, each of which may be a single value."""
+    samples = [values for values in (first, second, *others) if values]
     freedom = sum(len(values) - 1 for values in samples)
     if freedom < 1:
         return None
