@@ -531,7 +531,7 @@ def test_a_single_difference_is_found_once_booting_ends() -> None:
         same_build=made("plain", 1001),
     )
     assert precise(evaluation)
-    likeness = {"opt": Likeness(frozenset({("kbench", "file-1")}))}
+    likeness = {"opt": Likeness(frozenset({("kbench", "file-8")}))}
     found = build_report(evaluation, [], None, PROVENANCE, likeness=likeness)
     slower = {(row.metric, row.case) for row in found.cases if row.verdict == "slower"}
     assert slower == {("kernel_instructions", "file-1")}
