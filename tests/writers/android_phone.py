@@ -123,7 +123,7 @@ class AndroidPhone:
     def _start(self, component: str) -> Ran:
         package, _, activity = component.partition("/")
         said = f"Starting: Intent {{ cmp={component} }}\n"
-        if package not in self.apps or activity != ".Main":
+        if package not in self.apps or activity not in (".Main", ".ErrorReport"):
             wrong = f"Error type 3\nError: Activity class {{{component}}} does not exist.\n"
             return Ran(1, said + wrong)
         self._show(package, self.apps[package].start, [])

@@ -68,7 +68,8 @@ class System:
         self.run("am", "force-stop", app.package)
         if app.component is not None:
             done = self.run("am", "start", "-W", "-n", app.component)
-            if "Error" in done.output:
+            # It also shows the name of the activity, which may have the word in it.
+            if re.search(r"^Error", done.output, re.MULTILINE):
                 raise InputError(
                     f"{self.name} cannot start {app.component}: {_last(done.output)}",
                     "see `adb shell dumpsys package`, or leave `activity` out",

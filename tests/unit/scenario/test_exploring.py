@@ -178,6 +178,13 @@ def test_an_unknown_package_is_refused_before_anything_is_driven() -> None:
     assert not phone.shown
 
 
+def test_an_activity_may_be_called_as_errors_begin() -> None:
+    phone = AndroidPhone.of(SMALL)
+    app = budgets(SMALL)[0].app.model_copy(update={"activity": ".ErrorReport"})
+    drive("trav", phone, (Budget(app, 10),))
+    assert phone.shown[SMALL.package]
+
+
 def test_an_unknown_activity_and_an_app_without_one_are_refused() -> None:
     phone = AndroidPhone.of(SMALL)
     wrong = budgets(SMALL)[0].app.model_copy(update={"activity": ".Nothing"})
