@@ -126,7 +126,10 @@ def write(image: BootImage) -> bytes:
 def _padding(image: BootImage, name: str, size: int) -> bytes:
     wanted = round_up(size, image.page_size) - size
     kept = image.paddings.get(name)
-    return bytes(wanted) if kept is None or len(kept) > wanted else kept
+    if kept is None or len(kept) > wanted:
+        return bytes(wanted)
+    # Only the last section may end within a page.
+    return kept if len(kept) == wanted or name == image.layout.sections[-1] else bytes(wanted)
 
 
 def _content(image: BootImage, name: str) -> Bytes:

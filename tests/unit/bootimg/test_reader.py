@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,18 @@ def test_an_image_without_its_last_padding_comes_back_as_it_was(
     image = parse(short, "boot.img")
     assert write(image) == short
     assert again(image, tmp_path / "again") == short
+
+
+def test_a_section_of_another_size_does_not_move_the_next_off_its_page(
+    boot_image: bytes,
+) -> None:
+    data = bytearray(boot_image)
+    kernel_end = 2048 + int.from_bytes(data[8:12], "little")
+    data[kernel_end : kernel_end + 4] = b"more"
+    image = parse(bytes(data), "boot.img")
+    kernel = image.section("kernel")[:-100]
+    other = replace(image, sections={**image.sections, "kernel": kernel})
+    assert parse(write(other), "boot.img").section("ramdisk") == image.section("ramdisk")
 
 
 def test_a_device_tree_table_before_header_versions_is_a_section(
