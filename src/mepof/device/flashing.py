@@ -93,6 +93,11 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
         handset.note(f"{handset.name} has {found.partition} already")
         return found
     former = handset.slot(fastboot) or ""
+    if not former and handset.model.flash == "inactive":
+        raise InputError(
+            f"{handset.name} has no slots: nothing starts it while its only boot image is flashed",
+            'write `flash = "active"` in its model if you take that risk',
+        )
     slot = former if handset.model.flash == "active" else _OTHER.get(former, "")
     partition = f"boot_{slot}" if slot else "boot"
     _check_size(handset, fastboot, partition, packed)
@@ -213,8 +218,9 @@ def restore(handset: Handset, entry: Entry) -> None:
     shell = handset.wait_for_system(None)
     if patiently(shell, lambda: handset.digest(shell, entry.partition)) != digest:
         raise WorkError(f"{entry.partition} does not read back as it was restored", "run again")
-    patiently(shell, lambda: _mark(handset, shell))
     journal.add(replace(entry, stage="restored"))
+    with suppress(WorkError):  # it has been good before
+        patiently(shell, lambda: _mark(handset, shell, entry))
 
 
 def _written_and_started(
@@ -247,11 +253,13 @@ def _written_and_started(
     if written != packed.digest:
         raise WorkError(f"{entry.partition} of {handset.name} does not read back as it was written")
     stage("checked", f"marking {entry.partition} of {handset.name} good")
-    return patiently(shell, lambda: _mark(handset, shell))
+    return patiently(shell, lambda: _mark(handset, shell, entry))
 
 
-def _mark(handset: Handset, shell: AdbShell) -> Literal["mepof", "system"]:
+def _mark(handset: Handset, shell: AdbShell, entry: Entry) -> Literal["mepof", "system"]:
     """Tell the boot loader that the slot works; without the tool, Android does so by itself."""
+    if not entry.slot:
+        return "system"
     done = shell.run(("bootctl", "mark-boot-successful"), _ANSWER)
     if done.status == _NOT_FOUND:
         return "system"

@@ -86,6 +86,17 @@ def test_the_active_slot_is_flashed_where_the_other_has_no_system(bench: Bench) 
     assert bench.boots() == "a"
 
 
+def test_the_only_boot_image_is_flashed_only_if_the_model_says_so(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.on()
+    bench.handset.own_image()
+    monkeypatch.setattr(Handset, "slot", lambda self, fastboot: None)
+    with pytest.raises(InputError, match="played has no slots"):
+        bench.flash()
+    assert not any(line.startswith("flashed") for line in bench.screen)
+
+
 def test_an_active_slot_that_panics_gets_its_former_image_back(bench: Bench) -> None:
     bench.model = MODEL.model_copy(update={"flash": "active"})
     bench.on()
