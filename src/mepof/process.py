@@ -206,7 +206,7 @@ def run(
     if check and process.returncode != 0:
         tail = next((line for line in reversed(lines) if line.strip()), "no output")
         raise WorkError(
-            f"{Path(args[0]).name} {_end(process.returncode)}: {tail.strip()}",
+            f"{Path(args[0]).name} {ending(process.returncode)}: {tail.strip()}",
             f"see {log}" if log else None,
         )
     return Completed(tuple(args), process.returncode, "\n".join(lines))
@@ -236,8 +236,8 @@ def _printed(process: subprocess.Popen[bytes], patience: float | None) -> Iterat
             return
 
 
-def _end(status: int) -> str:
-    """How a child ended that did not succeed."""
+def ending(status: int) -> str:
+    """How a child ended that did not succeed: words that follow its name."""
     if status >= 0:
         return f"failed with status {status}"
     with contextlib.suppress(ValueError):  # a real-time signal

@@ -35,19 +35,21 @@ from mepof.adapter.reuse import (
 from mepof.adapter.watched import MARK, Task
 from mepof.arch import get as architecture
 from mepof.errors import EnvironmentLack, Interrupted, MepofError, WorkError
+from mepof.executor.pins import PINS, Pins, pins_of, settled, write_pins
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import Executor, Finished
 from mepof.g4 import Source
 from mepof.plan.disk_full import means_full
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
-from mepof.process import Completed
+from mepof.process import Completed, ending
 from mepof.profile.artifact import Drift
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.kernel_package import KernelPackage
 from mepof.spec.kernel_source import KernelSource
 from mepof.toolchain.protocol import select
 
-#: Runs the program in a file, with a directory for its results, as ``mepof run`` does.
+#: Runs the program in a file, with a directory for its results, as ``mepof run`` does. What is
+#: settled of its sources is in ``pins.json`` beside it, if anything is.
 RunProgram = Callable[[Path, Path], Completed]
 
 _NO_SPACE = "no space left"
@@ -55,6 +57,10 @@ _NO_SPACE = "no space left"
 
 class Unfetched(WorkError):
     """A release could not be fetched, for a reason that may pass."""
+
+
+class Killed(WorkError):
+    """A run was ended by a signal: by the kernel when memory ran out, for instance."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,9 @@ class Attempt:
         compilers = {each.toolchain: select(each.toolchain).version for each in builds}
         decision = self._decide(text, builds, compilers, trees.get(source.id) if source else None)
         self.note("decided", str(decision))
-        done, decision = self._carry_out(text, decision, out)
+        # What was checked and judged is what is built, whatever a server says by then.
+        pins = pins_of(fetched.run.plan)
+        done, decision = self._carry_out(text, decision, out, pins)
         found = artifacts(done)
         extras = dict(described(found))
         profiles = {n: p for n, p in decision.profiles.items() if n not in decision.refreshed}
@@ -184,7 +192,9 @@ class Attempt:
             return replace(made, kind="full", reason=f"{made.reason}; the program scouts already")
         return made
 
-    def _carry_out(self, text: str, decision: Decision, out: Path) -> tuple[Path, Decision]:
+    def _carry_out(
+        self, text: str, decision: Decision, out: Path, pins: Pins
+    ) -> tuple[Path, Decision]:
         """Run the program as was decided. What only the old profile, or scouting, is to blame for
         never holds a release back: it is run in full then.
 
@@ -193,7 +203,7 @@ class Attempt:
         """
         if decision.kind != "full":
             try:
-                return self._run(text, decision, out / decision.kind)
+                return self._run(text, decision, out / decision.kind, pins)
             except Interrupted:
                 raise
             except MepofError as error:
@@ -202,9 +212,9 @@ class Attempt:
                 why = f"{decision.kind} was given up: {error.message}"
             self.note("given up", why)
             decision = Decision("full", f"{decision.reason}; {why}", decision.changed)
-        return self._run(text, decision, out / "full")
+        return self._run(text, decision, out / "full", pins)
 
-    def _run(self, text: str, decision: Decision, out: Path) -> tuple[Path, Decision]:
+    def _run(self, text: str, decision: Decision, out: Path, pins: Pins) -> tuple[Path, Decision]:
         # What an earlier attempt left may be of another program. What is of use is in the store.
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
@@ -213,11 +223,11 @@ class Attempt:
             files = {name: origin.used(self.last[1]) for name, origin in decision.profiles.items()}
             counted = {name: part.files for name, part in decision.refreshed.items()}
             text = with_profiles(text, files, counted)
-            self._build(plan_of(Source(f"{self.release}.g4", text)))
+            self._build(settled(plan_of(Source(f"{self.release}.g4", text)), pins))
         elif decision.kind == "refresh":
             text = scouted(text) or text
             plan_of(Source(f"{self.release}.g4", text))
-        self._call(text, out)
+        self._call(text, out, pins)
         counted_again = _counted(decision, out)
         for name, part in counted_again.items():
             missing = sorted({*decision.refreshed[name].files}.difference(part.files))
@@ -256,18 +266,23 @@ class Attempt:
                 raise WorkError(f"{matched}, and {needed:g} % are needed")
             self.note("built", matched)
 
-    def _call(self, text: str, out: Path) -> None:
+    def _call(self, text: str, out: Path, pins: Pins) -> None:
         """Run a program; its exit status includes goals, gates and tests.
 
         Raises:
             WorkError: it failed.
             EnvironmentLack: for a reason that may pass.
+            Killed: by a signal.
         """
         program = out / "program.g4"
         program.write_text(text, encoding="utf-8")
+        if pins:
+            write_pins(pins, out / PINS)
         done = self.run(program, out)
         if done.status == Interrupted.exit_status:
             raise Interrupted("interrupted")
+        if done.status < 0:
+            raise Killed(f"mepof run {ending(done.status)}")
         reason = _reason(done.output) or f"mepof run ended with status {done.status}"
         if done.status == EnvironmentLack.exit_status or (
             done.status != 0 and _NO_SPACE in reason.lower()
@@ -297,7 +312,9 @@ class Attempt:
         if not pairs:
             return
         try:
-            self._call(comparison(text, pairs, self.task.watched.worse), beside)
+            self._call(comparison(text, pairs, self.task.watched.worse), beside, {})
+        except Killed:
+            raise
         except WorkError as error:
             raise WorkError(
                 f"worse than the last good image, {before.release}: {error.message}"
@@ -382,6 +399,6 @@ def _reason(output: str) -> str:
 def passes(error: BaseException) -> bool:
     """Whether another attempt may end differently: a server, a full disk or a missing tool may be
     otherwise the next time; a release is not."""
-    if isinstance(error, Unfetched | EnvironmentLack | OSError) or means_full(error):
+    if isinstance(error, Unfetched | Killed | EnvironmentLack | OSError) or means_full(error):
         return True
     return os.strerror(errno.ENOSPC) in str(error)

@@ -14,6 +14,7 @@ from mepof.adapter.repositories import directories, write_repositories
 from mepof.adapter.sign import Signer
 from mepof.disk import sync
 from mepof.errors import InputError
+from mepof.executor.pins import PINS
 from mepof.plan.digest import file_digest
 from mepof.toolchain.protocol import Run
 
@@ -26,7 +27,7 @@ _KEPT = 3
 # Of a release that is being copied.
 _SCRATCH = ".mepof-"
 # What a run leaves for itself.
-_OWN = frozenset({"journal.jsonl", "progress.json"})
+_OWN = frozenset({"journal.jsonl", "progress.json", PINS})
 
 
 def is_published(target: Path) -> bool:

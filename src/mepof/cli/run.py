@@ -20,6 +20,7 @@ from mepof.device.flashing import check_permission, permit
 from mepof.disk import why_unwritable
 from mepof.errors import InputError, WorkError, listed
 from mepof.events import Event, StepNote
+from mepof.executor.pins import read_pins, settled
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings
 from mepof.executor.stores import default_shared
@@ -96,6 +97,7 @@ def run(
     flash: Annotated[
         bool, typer.Option("--flash", help="Let the program's `flash` statements write to phones.")
     ] = False,
+    pins: Annotated[Path | None, typer.Option(hidden=True)] = None,
     as_json: Json = False,
 ) -> None:
     """Run a G4 program: build, profile, optimise, measure, report."""
@@ -107,6 +109,8 @@ def run(
     )
     chosen = EXECUTORS.get(executor)(settings)
     plan = plan_of(read_program(program), tuple(map(str, perf_data or ())), warn)
+    if pins is not None:
+        plan = settled(plan, read_pins(pins))
     out = out or Path("out") / name_of(program)
     if flash:
         permit()

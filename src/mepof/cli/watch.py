@@ -24,6 +24,7 @@ from mepof.adapter.watched import read_task
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import Cores, Shared, StoreRoot, Where, local, settings_of
 from mepof.errors import InputError, Interrupted, MepofError, WorkError
+from mepof.executor.pins import PINS
 from mepof.executor.protocol import EXECUTORS
 from mepof.executor.stores import default_shared
 from mepof.plan.interrupt import stop_on_signals
@@ -144,7 +145,9 @@ def _runner(call: Run, options: Mapping[str, object], shared: str | None) -> Run
     words = [f"--{name}={value}" for name, value in options.items() if value is not None]
 
     def runs(program: Path, out: Path) -> Completed:
-        argv = [sys.executable, "-c", code, "run", program, "--out", out, *words]
+        pins = program.with_name(PINS)
+        settled = [f"--pins={pins}"] if pins.exists() else []
+        argv = [sys.executable, "-c", code, "run", program, "--out", out, *words, *settled]
         return call(argv, env={"MEPOF_SHARED_STORE": shared} if shared else None, check=False)
 
     return runs

@@ -21,13 +21,14 @@ from mepof.adapter.history import History
 from mepof.adapter.results import artifacts, described
 from mepof.cli import watch as command
 from mepof.errors import InputError, WorkError
+from mepof.executor.pins import PINS, write_pins
 from mepof.kernel.source import KernelVersion
 from mepof.plan.store import Store
 from mepof.process import Completed, run
 from mepof.source.download import Busy
 
 from .conftest import Mepof
-from .world import FILE, PROGRAM, World, finish, reason
+from .world import FILE, PROGRAM, World, finish, reason, watcher_of
 
 
 def test_of_what_is_there_only_the_newest_is_made_and_then_each_new_one_once(
@@ -110,6 +111,46 @@ def test_a_full_disk_is_tried_again(world: World) -> None:
     world.builder.outcomes["v6.12.2"] = (1, f"mepof: build: {os.strerror(28)}")
     world.round()
     assert world.states()["v6.12.2"] == "retry"
+
+
+@pytest.mark.parametrize("run", ["full", "full/last-good"])
+def test_a_run_that_is_killed_is_tried_again(world: World, run: str) -> None:
+    world.add("v6.12.3")
+    world.round()
+    world.configure("[judge]\nreuse = 0\nrefresh = 0\n")
+    world.add("v6.12.4", write="return 2;")
+    real = world.builder
+
+    def killed(program: Path, out: Path) -> Completed:
+        done = real(program, out)
+        return Completed((), -9, "") if real.ran[-1] == f"v6.12.4/{run}" else done
+
+    watcher_of(world.root, world.executor, killed, lambda: world.clock, world.said).round()
+    assert world.states()["v6.12.4"] == "retry"
+    assert reason(world.root, "v6.12.4") == "mepof run was killed by SIGKILL"
+
+
+def test_what_is_settled_is_given_to_the_run(
+    world: World, mepof: Mepof, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+
+    def call(argv: list[str | Path], **how: object) -> Completed:
+        ran.extend(str(word) for word in argv)
+        return Completed((), 0, "")
+
+    runs = command._runner(call, {}, None)
+    program = world.root / "program.g4"
+    program.write_text("build git+file:///gone/linux#tag=v6.12.3.\n")
+    pins = {"git+file:///gone/linux#tag=v6.12.3": {"commit": "0123456789" * 4}}
+    runs(program, world.root)
+    assert not any(word.startswith("--pins") for word in ran)
+    write_pins(pins, world.root / PINS)
+    runs(program, world.root)
+    assert ran[-1] == f"--pins={world.root / PINS}"
+    monkeypatch.setenv("MEPOF_STORE", str(world.root / "store"))
+    assert mepof("run", "program.g4", "--dry-run", ran[-1]).status == 0
+    assert mepof("run", "program.g4", "--dry-run").status == 1, "no server has it"
 
 
 def test_a_pattern_that_no_release_has_is_said_once(world: World) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from source.conftest import (
@@ -36,6 +37,9 @@ from writers.kills import calls_of, killed_at
 from mepof.adapter import attempt
 from mepof.adapter.watch import Watcher
 from mepof.executor.local import LocalExecutor
+from mepof.executor.pins import PINS, read_pins
+from mepof.plan.model import Plan
+from mepof.process import Completed
 from mepof.source import download
 
 from .world import PROGRAM, Builder, Sources, Trees, events, lay, reason, states, watcher_of
@@ -256,6 +260,39 @@ def tags(daemon: str, repository: Path, site: Site) -> Callable[..., None]:
         git(repository, "tag", name)
 
     return add
+
+
+def test_what_was_checked_is_what_is_built_even_if_the_tag_moves(
+    site: Site, tags: Callable[..., None], repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags("v6.12.3")
+    site.round()
+    tags("v6.12.4")
+    checked = git(repository, "rev-parse", "v6.12.4")
+    built: list[object] = []
+    pins: list[object] = []
+
+    def builds(plan: Plan, out: Path, sink: object) -> Any:
+        built.extend(step.params["pin"] for step in plan.steps if step.kind == "kernel-source")
+        return Trees(root=site.root).run(plan, out, sink)
+
+    def runs(program: Path, out: Path) -> Completed:
+        if program.with_name(PINS).exists():
+            pins.extend(read_pins(program.with_name(PINS)).values())
+        return site.builder(program, out)
+
+    def moves(*given: object) -> Any:
+        git(repository, "tag", "--force", "v6.12.4", "v6.12.2")
+        return SimpleNamespace(reasons=(), config=(), algorithms=())
+
+    monkeypatch.setattr(attempt, "check_fit", moves)
+    site.clock += 3600.0
+    real = Sources(LocalExecutor(site.root / "store", 1), SimpleNamespace(run=builds))
+    watcher_of(site.root, real, runs, lambda: site.clock, site.said).round()
+    assert site.published() == ["v6.12.3", "v6.12.4"]
+    pin = {"commit": checked, "ref": "refs/tags/v6.12.4"}
+    assert built == [pin] and pins == [pin], "the old profile was used, and nothing was resolved"
+    assert not list(site.root.glob(f"out/published/**/{PINS}"))
 
 
 def test_two_watchers_at_once_publish_each_release_once(

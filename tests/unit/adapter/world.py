@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from mepof.adapter.attempt import RunProgram
 from mepof.adapter.feed.protocol import Follow, Release, Seen
 from mepof.adapter.history import History
 from mepof.adapter.watch import Watcher
@@ -141,10 +142,10 @@ class Trees:
 
 @dataclass
 class Sources:
-    """Fetches sources as a run does; builds are those of :class:`Trees`."""
+    """Fetches sources as a run does; builds are those of :class:`Trees`, or like them."""
 
     real: Executor
-    builds: Trees
+    builds: Any
 
     def run(self, plan: Plan, out: Path, sink: Any) -> Any:
         if all(step.kind == "kernel-source" for step in plan.steps):
@@ -153,7 +154,7 @@ class Sources:
 
 
 def watcher_of(
-    root: Path, executor: Any, builder: Builder, clock: Callable[[], float], said: list[str]
+    root: Path, executor: Any, builder: RunProgram, clock: Callable[[], float], said: list[str]
 ) -> Watcher:
     """A watcher on ``root/watch.toml``, with real programs for all but building."""
     work = root / "work"
