@@ -139,7 +139,7 @@ class History:
         self, follow: str, releases: Iterable[Release], memory: str, next_at: float, now: str
     ) -> list[str]:
         """A feed answered; of a first answer only the newest release of each branch is to be
-        processed.
+        processed. One that is known and not published has from now on the address that is given.
 
         Returns:
             the names of what is to be processed now and was not known.
@@ -162,6 +162,12 @@ class History:
                     " position) VALUES (?, ?, ?, ?, ?, ?)",
                     (follow, release.name, release.address, state, now, position),
                 )
+                if not done.rowcount:
+                    database.execute(
+                        "UPDATE releases SET address = ? WHERE follow = ? AND name = ?"
+                        " AND state != 'published'",
+                        (release.address, follow, release.name),
+                    )
                 if done.rowcount:
                     _note(database, follow, release.name, now, "found", release.address)
                 if done.rowcount and state == "new":
@@ -193,9 +199,9 @@ class History:
         return found
 
     def begun(self, entry: Entry, now: str) -> None:
-        """A release is processed now."""
+        """A release is processed now, from the address that it has in the entry."""
         with self._open() as database:
-            _set(database, entry, "running", "reason = ''", ())
+            _set(database, entry, "running", "reason = '', address = ?", (entry.address,))
             text = "continues after its watcher ended" if entry.state == "running" else ""
             _note(database, entry.follow, entry.name, now, "begun", text)
 

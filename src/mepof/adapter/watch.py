@@ -11,14 +11,14 @@ import random
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from mepof.adapter.attempt import Attempt, RunProgram, passes
-from mepof.adapter.feed.protocol import FEEDS, Follow, branch_of
+from mepof.adapter.feed.protocol import FEEDS, Follow, Release, branch_of
 from mepof.adapter.history import Entry, History, State
 from mepof.adapter.notify import Messenger, messages
 from mepof.adapter.publish import is_published, write_index
@@ -87,8 +87,10 @@ class Watcher:
         messenger = Messenger(self.task, self.workshop, self.now, self.say)
         messenger.deliver(history)
         answered = [self._look(history, each) for each in self.task.watched.follow if look]
+        follows = {each.name: each for each in self.task.watched.follow}
         for entry in history.due(self.now()):
-            self._process(history, entry)
+            if (follow := follows.get(entry.follow)) is not None:
+                self._process(history, follow, entry)
             messenger.deliver(history)
         return all(answered)
 
@@ -117,12 +119,15 @@ class Watcher:
             self.say(f"{follow.name}: no release matches `{follow.match}`")
         return True
 
-    def _process(self, history: History, entry: Entry) -> None:
+    def _process(self, history: History, follow: Follow, entry: Entry) -> None:
         try:
             name = self._directory(history, entry)
             target = self.task.published / name
             runs = self.task.directory / "runs" / name
             if not is_published(target):
+                # How it is verified, the file says now, not when the release was found.
+                now = FEEDS.get(follow.feed).current(follow, Release(entry.name, entry.address))
+                entry = replace(entry, address=now.address)
                 history.begun(entry, self._time())
                 self.say(f"{entry.follow}: {entry.name} begins")
                 self._attempt(history, entry).make(runs, target)

@@ -9,6 +9,7 @@ import pytest
 from writers.shell import Shell
 
 from mepof.adapter import attempt, watch
+from mepof.adapter.feed.git import FEED
 from mepof.cli import watch as command
 
 from .world import FILE, PROGRAM, Trees, World
@@ -30,7 +31,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     (tmp_path / "update.g4").write_text(PROGRAM)
     made = World(tmp_path, ["v6.12.1", "v6.12.2"])
     made.executor.root = tmp_path
-    feed = SimpleNamespace(look=made.look, check=lambda follow: None)
+    feed = SimpleNamespace(look=made.look, check=lambda follow: None, current=FEED.current)
     monkeypatch.setattr(watch, "FEEDS", SimpleNamespace(get=lambda name: feed))
     # Whether a tree fits is tested with trees that do.
     nothing = SimpleNamespace(reasons=(), config=(), algorithms=())

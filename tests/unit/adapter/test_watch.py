@@ -335,6 +335,27 @@ def test_a_release_that_was_held_back_is_processed_again_by_hand(world: World) -
     assert history.again("v6.12.2", "now") == 0
 
 
+@pytest.mark.parametrize("state", ["retry", "held"])
+@pytest.mark.parametrize("line", ['signed-by = "./keys.gpg"\n', ""])
+def test_a_release_is_fetched_and_verified_as_the_file_says_now(
+    world: World, state: str, line: str
+) -> None:
+    world.executor.error = (WorkError if state == "retry" else InputError)("not there")
+    world.round()
+    assert world.states()["v6.12.2"] == state
+    world.executor.error = None
+    (world.root / "watch.toml").write_text(FILE.replace("example", "mirror.example") + line)
+    if state == "held":
+        History(world.root / "out/history.sqlite").again("v6.12.2", "now")
+    world.clock += 3600
+    world.watcher().round(look=False)
+    address = "git+https://mirror.example.org/linux.git#tag=v6.12.2"
+    made = world.provenance("v6.12.2")
+    assert made["address"] == address + ("&signed-by=./keys.gpg" if line else "")
+    entries = History(world.root / "out/history.sqlite").entries()
+    assert entries[-1].address == made["address"]
+
+
 def test_a_feed_that_asks_to_wait_is_not_asked_before(world: World) -> None:
     world.feed_error = Busy("HTTP status 503", "later", 5 * 24 * 3600.0)
     world.round()

@@ -228,6 +228,24 @@ def test_a_list_that_has_not_changed_is_not_sent_again(site: Site, kernels: Kern
     assert wanted[0] is not None and site.published() == ["6.12.1"]
 
 
+def test_a_release_that_was_held_back_is_taken_from_another_mirror(
+    site: Site, kernels: Kernels
+) -> None:
+    lists = kernels.server.root / "releases.json"
+    listed = lists.read_text()
+    lists.write_text(listed.replace("/linux-", "/empty/linux-"))
+    kernels.server.script = [lambda handler: False, status(400)]
+    site.round()
+    assert site.states() == {"6.12.1": "held"}
+    other = lists.with_name("other.json")
+    other.write_text(listed)
+    text = (site.root / "watch.toml").read_text()
+    (site.root / "watch.toml").write_text(text.replace("releases.json", "other.json"))
+    site.watcher().task.history().again("6.12.1", "now")
+    site.round()
+    assert site.published() == ["6.12.1"]
+
+
 # Debian's index
 
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mepof.adapter.attempt import RunProgram
+from mepof.adapter.feed.git import FEED
 from mepof.adapter.feed.protocol import Follow, Release, Seen
 from mepof.adapter.history import History
 from mepof.adapter.watch import Watcher
@@ -198,7 +199,7 @@ class World:
         self.asked += 1
         if self.feed_error is not None:
             raise self.feed_error
-        made = [Release(tag, f"git+https://example.org/linux.git#tag={tag}") for tag in self.tags]
+        made = [FEED.current(follow, Release(tag, "")) for tag in self.tags]
         return Seen(None, memory) if memory == str(self.tags) else Seen(tuple(made), str(self.tags))
 
     def watcher(self) -> Watcher:

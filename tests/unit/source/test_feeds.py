@@ -77,6 +77,32 @@ def test_a_release_candidate_is_taken_by_its_signed_tag(
     assert seen.releases == (Release("6.19-rc3", address),)
 
 
+@pytest.mark.parametrize(
+    ("feed", "found", "now"),
+    [
+        (
+            *("kernel-org", "https://x.org/linux-6.12.95.tar.xz#signed-by=old"),
+            "https://x.org/linux-6.12.95.tar.xz#signed-by=new",
+        ),
+        ("kernel-org", "https://x.org/linux-6.12.95.tar.xz", None),
+        (
+            *("kernel-org", "git+https://git.kernel.org/pub/linux.git#tag=v6.12.95&signed-by=old"),
+            "git+https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git"
+            "#tag=v6.12.95&signed-by=new",
+        ),
+        ("git", "git+https://old.org/l.git#tag=6.12.95", "git+https://x.org/l.git#tag=6.12.95"),
+    ],
+)
+def test_a_release_that_was_found_has_the_address_that_the_table_gives_it_now(
+    feed: str, found: str, now: str | None
+) -> None:
+    signer = "new" if now and "new" in now else None
+    url = "https://x.org/l.git" if feed == "git" else None
+    follow = Follow.model_validate({"name": "x", "feed": feed, "url": url, "signed-by": signer})
+    current = FEEDS.get(feed).current(follow, Release("6.12.95", found))
+    assert current == Release("6.12.95", now or found)
+
+
 def test_a_list_is_asked_for_only_if_it_has_changed(
     listed: Follow, server: Server, bench: Recorder
 ) -> None:

@@ -30,6 +30,9 @@ class DebianFeed:
     def signer(self, follow: Follow) -> str | None:
         return None  # apt has its own
 
+    def current(self, follow: Follow, release: Release) -> Release:
+        return Release(release.name, _address(follow, release.name))
+
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         assert follow.package is not None
         suite = f"/{follow.suite}" if follow.suite else ""

@@ -38,6 +38,9 @@ class GitFeed:
     def signer(self, follow: Follow) -> str | None:
         return follow.signed_by
 
+    def current(self, follow: Follow, release: Release) -> Release:
+        return Release(release.name, _address(follow, release.name))
+
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         assert follow.url is not None
         listed = tags(follow.url.removeprefix("git+"), workshop)

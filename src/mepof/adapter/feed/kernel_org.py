@@ -57,6 +57,10 @@ class KernelOrgFeed:
     def signer(self, follow: Follow) -> str | None:
         return follow.signed_by or signer_of_host(follow.url or URL)
 
+    def current(self, follow: Follow, release: Release) -> Release:
+        source = release.address.removeprefix("git+").partition("#")[0]
+        return Release(release.name, _address(release.name, source, follow))
+
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         url = follow.url or URL
         # Another choice from the same list is not what was seen the last time.

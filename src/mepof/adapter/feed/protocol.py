@@ -73,6 +73,10 @@ class Feed(Protocol):
     def signer(self, follow: Follow) -> str | None:
         """The keyring that every release is verified by; None if none is needed."""
 
+    def current(self, follow: Follow, release: Release) -> Release:
+        """A release that was found earlier, with the address that the table gives it now: its
+        keyring, for instance, may be another one since."""
+
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         """Ask which releases there are, politely.
 
