@@ -39,6 +39,7 @@ from mepof.executor.pins import PINS, Pins, pins_of, settled, write_pins
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import Executor, Finished
 from mepof.g4 import Source
+from mepof.kernel.source import KernelVersion, version_of
 from mepof.plan.disk_full import means_full
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.process import Completed, ending
@@ -74,6 +75,7 @@ class Attempt:
         note: adds to the release's history what explains its result.
         now: seconds since the epoch.
         revision: of its packages.
+        version: that its tree must state, where that is known.
     """
 
     task: Task
@@ -86,6 +88,7 @@ class Attempt:
     note: Callable[[str, str], None]
     now: Callable[[], float]
     revision: int = 1
+    version: KernelVersion | None = None
 
     def make(self, out: Path, target: Path) -> None:
         """Make and publish it.
@@ -106,6 +109,9 @@ class Attempt:
             plan = plan_of(Source(f"{self.release}.g4", text))
         fetched = self._fetch(plan, out / "source")
         trees = {name: step.path for name, step in fetched.run.steps.items()}
+        source = _source(fetched.run.plan, plan, self.address)
+        tree = trees.get(source.id) if source else None
+        self._check_version(tree)
         builds = [
             KernelBuild[Input].of(step, step.inputs)
             for step in plan.steps
@@ -113,9 +119,8 @@ class Attempt:
         ]
         for build in builds:
             _check(build, trees)
-        source = _source(fetched.run.plan, plan, self.address)
         compilers = {each.toolchain: select(each.toolchain).version for each in builds}
-        decision = self._decide(text, builds, compilers, trees.get(source.id) if source else None)
+        decision = self._decide(text, builds, compilers, tree)
         self.note("decided", str(decision))
         # What was checked and judged is what is built, whatever a server says by then.
         pins = pins_of(fetched.run.plan)
@@ -155,6 +160,13 @@ class Attempt:
             return self._execute(sources, out)
         except WorkError as error:
             raise Unfetched(error.message, error.remedy) from error
+
+    def _check_version(self, tree: Path | None) -> None:
+        """Refuse another release: a signature says who made it, not which one it is."""
+        if tree is None or self.version is None:
+            return
+        if (found := version_of(tree)) != self.version:
+            raise WorkError(f"what is signed is Linux {found}, not {self.release}")
 
     def _execute(self, steps: tuple[Step, ...], out: Path) -> Finished:
         out.mkdir(parents=True, exist_ok=True)

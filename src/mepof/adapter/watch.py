@@ -126,11 +126,12 @@ class Watcher:
             runs = self.task.directory / "runs" / name
             if not is_published(target):
                 # How it is verified, the file says now, not when the release was found.
-                now = FEEDS.get(follow.feed).current(follow, Release(entry.name, entry.address))
-                entry = replace(entry, address=now.address)
+                found = Release(entry.name, entry.address)
+                release = FEEDS.get(follow.feed).current(follow, found)
+                entry = replace(entry, address=release.address)
                 history.begun(entry, self._time())
                 self.say(f"{entry.follow}: {entry.name} begins")
-                self._attempt(history, entry).make(runs, target)
+                self._attempt(history, entry, release).make(runs, target)
         except Interrupted:
             raise
         except (MepofError, OSError) as error:
@@ -148,12 +149,13 @@ class Watcher:
         # Its results are copied; what it was made from is in the store.
         shutil.rmtree(runs, ignore_errors=True)
 
-    def _attempt(self, history: History, entry: Entry) -> Attempt:
+    def _attempt(self, history: History, entry: Entry, release: Release) -> Attempt:
         return Attempt(
             task=self.task,
             follow=entry.follow,
-            release=entry.name,
-            address=entry.address,
+            release=release.name,
+            address=release.address,
+            version=release.version,
             executor=self.executor,
             run=self.run,
             last=self._last(history, entry),

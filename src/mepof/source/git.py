@@ -80,7 +80,9 @@ class GitSource:
         if signer is not None:
             keyring = keyring_of(signer)
             mirror.fetch(parsed.location, pin["tag"], pin.get("ref"))
-            signed, signature = _split_tag(mirror.tag(pin["tag"]), commit, address, workshop)
+            text = mirror.tag(pin["tag"])
+            _check_tag(text, commit, wanted(parsed)[1], address)
+            signed, signature = _split_tag(text, workshop)
             primary = verify(signed, signature, keyring, address, workshop)
             workshop.note(f"{address} is signed by {primary}")
         mirror.fetch(parsed.location, commit, pin.get("ref"))
@@ -166,13 +168,27 @@ def _parsed(address: str) -> Address:
     return parsed
 
 
-def _split_tag(text: str, commit: str, address: str, workshop: Workshop) -> tuple[Path, Path]:
-    """A tag's signed part and its signature, as files; it must be of the commit."""
-    at = text.find(_SIGNATURE)
-    if at < 0:
+def _check_tag(text: str, commit: str, name: str, address: str) -> None:
+    """Refuse a signed tag that is not the one that was asked for, or not of the commit.
+
+    A server may give any tag under any name: an old release under that of a new one, for instance.
+    """
+    if _SIGNATURE not in text:
         raise InputError(f"{address} has no signature", "remove signed-by, or name a signed tag")
-    if not text.startswith(f"object {commit}\n"):
+    lines = text.partition("\n\n")[0].split("\n")
+    if lines[:1] != [f"object {commit}"]:
         raise InputError(f"{address}: its signed tag is not of the commit {commit}")
+    signed = next((line.removeprefix("tag ") for line in lines if line.startswith("tag ")), "")
+    if signed != name:
+        raise InputError(
+            f"{address}: what the server has by that name is the signed tag `{signed}`",
+            "do not use it: ask another server for the tag",
+        )
+
+
+def _split_tag(text: str, workshop: Workshop) -> tuple[Path, Path]:
+    """A tag's signed part and its signature, as files."""
+    at = text.index(_SIGNATURE)
     signed, signature = workshop.work / "tag", workshop.work / "tag.asc"
     signed.write_text(text[:at], encoding="utf-8")
     signature.write_text(text[at:] + "\n", encoding="utf-8")

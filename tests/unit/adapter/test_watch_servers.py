@@ -172,6 +172,19 @@ def test_a_release_in_the_list_is_published_and_each_other_has_a_reason(
     ]
 
 
+def test_an_old_release_under_the_name_of_a_new_one_is_held_back(
+    site: Site, kernels: Kernels
+) -> None:
+    site.round()
+    new = kernels.add("6.12.2")
+    for ending in (".xz", ".sign"):
+        old = kernels.server.root / f"linux-6.12.1.tar{ending}"
+        shutil.copyfile(old, new.with_suffix(ending))
+    site.round()
+    assert site.states()["6.12.2"] == "held"
+    assert reason(site.root, "6.12.2") == "what is signed is Linux 6.12.1, not 6.12.2"
+
+
 @pytest.mark.parametrize("code", [429, 503])
 def test_a_busy_server_delays_a_release_and_loses_none(
     site: Site, kernels: Kernels, code: int

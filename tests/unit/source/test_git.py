@@ -284,6 +284,17 @@ def test_a_signed_tag_is_checked_before_it_is_laid_out(
     assert files(other) == []
 
 
+def test_a_signed_tag_under_the_name_of_another_is_refused(
+    repository: Path, output: Path, bench: Recorder, signer: Signer
+) -> None:
+    signed_tag(repository, signer, "v6.12.8")
+    git(repository, "update-ref", "refs/tags/v6.12.9", "refs/tags/v6.12.8")
+    address = f"git+file://{repository}#tag=v6.12.9&signed-by={signer.keyring}"
+    with pytest.raises(InputError, match=r"by that name is the signed tag `v6\.12\.8`"):
+        SOURCE.fetch(address, pinned(address, bench), output, bench.workshop)
+    assert files(output) == []
+
+
 def test_a_tag_without_a_signature_is_refused(
     repository: Path, output: Path, bench: Recorder, signer: Signer
 ) -> None:

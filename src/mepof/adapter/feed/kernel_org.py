@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from urllib.parse import urljoin
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
 from mepof.described import first_error, nearest
 from mepof.errors import InputError, WorkError
+from mepof.kernel.source import KernelVersion
 from mepof.source.download import changed
 from mepof.source.protocol import Workshop, parse
 from mepof.source.tarball import signer_of_host
@@ -23,6 +25,8 @@ _UNSIGNED = "https://git.kernel.org/"
 _MAINLINE = "git+https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git"
 # Those of its releases that have a tarball, which linux-next does not.
 _MONIKERS = ("longterm", "mainline", "stable")
+# How kernel.org names releases; another list may have other names.
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc\d+)?")
 
 
 class _Listed(BaseModel):
@@ -59,7 +63,7 @@ class KernelOrgFeed:
 
     def current(self, follow: Follow, release: Release) -> Release:
         source = release.address.removeprefix("git+").partition("#")[0]
-        return Release(release.name, _address(release.name, source, follow))
+        return _release(release.name, source, follow)
 
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         url = follow.url or URL
@@ -76,7 +80,7 @@ class KernelOrgFeed:
         except ValueError as error:
             raise WorkError(f"{url} is not JSON: {error}") from error
         found = [
-            Release(each.version, _address(each.version, urljoin(url, each.source), follow))
+            _release(each.version, urljoin(url, each.source), follow)
             for each in listed
             if each.source is not None
             and (not follow.monikers or each.moniker in follow.monikers)
@@ -87,6 +91,12 @@ class KernelOrgFeed:
         return Seen(
             tuple(sorted(found, key=lambda r: version_key(r.name))), f"{choice} {validator}"
         )
+
+
+def _release(name: str, source: str, follow: Follow) -> Release:
+    form = _VERSION.fullmatch(name)
+    version = None if form is None else KernelVersion(*(int(part or 0) for part in form.groups()))
+    return Release(name, _address(name, source, follow), version)
 
 
 def _address(version: str, source: str, follow: Follow) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol
 
 from pydantic import Field
 
 from mepof.described import Described, Word
+from mepof.kernel.source import KernelVersion
 from mepof.registry import Registry
 from mepof.source.protocol import Workshop
 
@@ -41,10 +42,15 @@ class Follow(Described):
 
 @dataclass(frozen=True)
 class Release:
-    """A release: its name, and the address of its source."""
+    """A release: its name, and the address of its source.
+
+    Attributes:
+        version: that its tree must state, where the name tells it.
+    """
 
     name: str
     address: str
+    version: KernelVersion | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
