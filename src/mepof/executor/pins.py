@@ -51,9 +51,10 @@ def write_pins(pins: Pins, path: Path) -> None:
 
 def _settled(step: Step, pins: Pins) -> Step:
     asked = _source(step)
-    if asked is None or asked.pin is not None or asked.address not in pins:
+    if asked is None or asked.pin is not None or asked.address is None:
         return step
-    return asked.model_copy(update={"pin": pins[asked.address]}).step(step.id)
+    pin = pins.get(asked.address)
+    return step if pin is None else asked.model_copy(update={"pin": pin}).step(step.id)
 
 
 def _source(step: Step) -> KernelSource[Input] | None:
