@@ -1,5 +1,9 @@
 """What watching has seen and done: an SQLite file that survives ``kill -9`` and two watchers.
 
+What a feed answered, and how often it failed, is of what the file selected then: see
+:attr:`mepof.adapter.feed.protocol.Follow.selection`. It is unknown, and taken for the same, in a
+history of an earlier version, which has no table ``selections``.
+
 A change of a release's state, the line of the history that explains it and the messages that tell
 of it are one transaction.
 """
@@ -7,7 +11,7 @@ of it are one transaction.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +27,9 @@ State = Literal["earlier", "new", "running", "retry", "published", "held"]
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS feeds (
     follow TEXT PRIMARY KEY, memory TEXT NOT NULL, failures INTEGER NOT NULL, next_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS selections (
+    follow TEXT PRIMARY KEY, asked TEXT NOT NULL, answered TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE IF NOT EXISTS releases (
     follow TEXT NOT NULL, name TEXT NOT NULL, address TEXT NOT NULL, state TEXT NOT NULL,
@@ -118,65 +125,76 @@ class History:
         except WorkError as error:
             raise InputError(error.message, error.remedy) from error
 
-    def memory(self, follow: str) -> Memory:
-        """What is known of a feed."""
+    def memory(self, follow: str, selection: str = "") -> Memory:
+        """What is known of a feed, as far as it is of a selection."""
         with self._open() as database:
             row = database.execute(
                 "SELECT memory, failures, next_at FROM feeds WHERE follow = ?", (follow,)
             ).fetchone()
-        return Memory(*row) if row else Memory()
+            asked, answered = _selections(database, follow)
+        memory, failures, next_at = row or ("", 0, 0.0)
+        if asked not in ("", selection):
+            failures, next_at = 0, 0.0
+        return Memory(memory if answered in ("", selection) else "", failures, next_at)
 
-    def failed(self, follow: str, next_at: float) -> None:
-        """A feed did not answer."""
+    def answered(self, follow: str, selection: str) -> bool:
+        """Whether the releases of a follow are of a selection, not of an earlier one."""
+        with self._open() as database:
+            return _selections(database, follow)[1] in ("", selection)
+
+    def failed(self, follow: str, failures: int, next_at: float, selection: str) -> None:
+        """A feed did not answer, ``failures`` times in a row."""
         with self._open() as database:
             database.execute(
-                "INSERT INTO feeds VALUES (?, '', 1, ?) ON CONFLICT (follow) DO UPDATE"
-                " SET failures = failures + 1, next_at = excluded.next_at",
-                (follow, next_at),
+                "INSERT INTO feeds VALUES (?, '', ?, ?) ON CONFLICT (follow) DO UPDATE"
+                " SET failures = excluded.failures, next_at = excluded.next_at",
+                (follow, failures, next_at),
+            )
+            database.execute(
+                "INSERT INTO selections (follow, asked) VALUES (?, ?)"
+                " ON CONFLICT (follow) DO UPDATE SET asked = excluded.asked",
+                (follow, selection),
             )
 
     def saw(
-        self, follow: str, releases: Iterable[Release], memory: str, next_at: float, now: str
+        self,
+        follow: str,
+        releases: Iterable[Release],
+        memory: str,
+        next_at: float,
+        now: str,
+        selection: str = "",
     ) -> list[str]:
-        """A feed answered; of a first answer only the newest release of each branch is to be
-        processed. One that is known and not published has from now on the address that is given.
+        """A feed answered.
+
+        Of a first answer, and of the first of another selection, only the newest release of each
+        branch is to be processed; what is not selected any more is not. A release that is known and
+        not published has from now on the address that is given.
 
         Returns:
-            the names of what is to be processed now and was not known.
+            the names of what is to be processed now and was not.
         """
         given = list(releases)
+        newest = {branch_of(release.name): release for release in given}
         with self._open() as database:
-            # A feed that only failed has no memory; one that had no release has.
-            (first,) = database.execute(
-                "SELECT NOT EXISTS (SELECT 1 FROM releases WHERE follow = ?1) AND NOT EXISTS"
-                " (SELECT 1 FROM feeds WHERE follow = ?1 AND memory != '')",
-                (follow,),
-            ).fetchone()
-            newest = {branch_of(release.name): release for release in given}
+            changed = _selections(database, follow)[1] not in ("", selection)
+            first = changed or _is_first(database, follow)
+            if changed:
+                _leave(database, follow, {release.name for release in given}, now)
             added = []
             for position, release in enumerate(given):
                 latest = newest[branch_of(release.name)] == release
                 state: State = "earlier" if first and not latest else "new"
-                done = database.execute(
-                    "INSERT OR IGNORE INTO releases (follow, name, address, state, seen_at,"
-                    " position) VALUES (?, ?, ?, ?, ?, ?)",
-                    (follow, release.name, release.address, state, now, position),
-                )
-                if not done.rowcount:
-                    database.execute(
-                        "UPDATE releases SET address = ? WHERE follow = ? AND name = ?"
-                        " AND state != 'published'",
-                        (release.address, follow, release.name),
-                    )
-                if done.rowcount:
-                    _note(database, follow, release.name, now, "found", release.address)
-                if done.rowcount and state == "new":
+                if _add(database, follow, release, state, position, now, chosen=first and latest):
                     added.append(release.name)
             # In the same transaction: what was seen and what is remembered agree.
             database.execute(
                 "INSERT INTO feeds VALUES (?, ?, 0, ?) ON CONFLICT (follow) DO UPDATE"
                 " SET memory = excluded.memory, failures = 0, next_at = excluded.next_at",
                 (follow, memory, next_at),
+            )
+            database.execute(
+                "INSERT OR REPLACE INTO selections VALUES (?, ?, ?)", (follow, selection, selection)
             )
         return added
 
@@ -189,14 +207,13 @@ class History:
             or (entry.state == "retry" and entry.next_at <= now)
         ]
 
-    def next_at(self) -> float | None:
-        """When a release is to be tried again, or a message to be delivered; None if never."""
+    def next_at(self, wanted: Callable[[Entry], bool] = lambda entry: True) -> float | None:
+        """When a release that is wanted is to be tried again, or a message to be delivered; None
+        if never."""
         with self._open() as database:
-            found: float | None = database.execute(
-                "SELECT MIN(next_at) FROM (SELECT next_at FROM releases WHERE state = 'retry'"
-                " UNION ALL SELECT next_at FROM outbox)"
-            ).fetchone()[0]
-        return found
+            times = [at for (at,) in database.execute("SELECT next_at FROM outbox")]
+        entries = (entry for entry in self.entries() if entry.state == "retry")
+        return min((*times, *(each.next_at for each in entries if wanted(each))), default=None)
 
     def begun(self, entry: Entry, now: str) -> None:
         """A release is processed now, from the address that it has in the entry."""
@@ -231,22 +248,27 @@ class History:
                 [(each.id, each.target, each.body) for each in messages],
             )
 
-    def again(self, name: str, now: str) -> int:
-        """Process what was held back under a name again; returns how many releases those are."""
+    def again(self, name: str, now: str, follows: Collection[str] | None = None) -> int:
+        """Process what was held back under a name again; returns how many releases those are.
+
+        Args:
+            follows: of which alone; None is all.
+        """
         with self._open() as database:
             rows = database.execute(
                 "SELECT follow FROM releases WHERE name = ? AND state IN ('held', 'earlier',"
                 " 'retry')",
                 (name,),
             ).fetchall()
-            for (follow,) in rows:
+            found = [follow for (follow,) in rows if follows is None or follow in follows]
+            for follow in found:
                 database.execute(
                     "UPDATE releases SET state = 'new', attempts = 0, next_at = 0"
                     " WHERE follow = ? AND name = ?",
                     (follow, name),
                 )
                 _note(database, follow, name, now, "again", "by hand")
-        return len(rows)
+        return len(found)
 
     def entries(self) -> list[Entry]:
         """Every release, the oldest first."""
@@ -322,6 +344,80 @@ class History:
                 f"the history {self.path} cannot be used: {error}",
                 "free some space, or remove the file if it is damaged: what is published stays",
             ) from error
+
+
+def _selections(database: sqlite3.Connection, follow: str) -> tuple[str, str]:
+    """The selection of which a feed was asked last, and that of which it answered last; empty
+    where that is unknown."""
+    row = database.execute(
+        "SELECT asked, answered FROM selections WHERE follow = ?", (follow,)
+    ).fetchone()
+    return (row[0], row[1]) if row else ("", "")
+
+
+def _is_first(database: sqlite3.Connection, follow: str) -> bool:
+    """Whether a feed has never answered. One that only failed has no memory; one that had no
+    release has."""
+    (first,) = database.execute(
+        "SELECT NOT EXISTS (SELECT 1 FROM releases WHERE follow = ?1) AND NOT EXISTS"
+        " (SELECT 1 FROM feeds WHERE follow = ?1 AND memory != '')",
+        (follow,),
+    ).fetchone()
+    return bool(first)
+
+
+def _leave(database: sqlite3.Connection, follow: str, selected: Collection[str], now: str) -> None:
+    """Do not process what was to be, and is not selected any more."""
+    rows = database.execute(
+        "SELECT name FROM releases WHERE follow = ? AND state IN ('new', 'retry', 'running')",
+        (follow,),
+    ).fetchall()
+    for (name,) in rows:
+        if name not in selected:
+            database.execute(
+                "UPDATE releases SET state = 'earlier' WHERE follow = ? AND name = ?",
+                (follow, name),
+            )
+            _note(database, follow, name, now, "left", "it is not selected any more")
+
+
+def _add(
+    database: sqlite3.Connection,
+    follow: str,
+    release: Release,
+    state: State,
+    position: int,
+    now: str,
+    chosen: bool,
+) -> bool:
+    """Add a release, or update one that is known.
+
+    Args:
+        chosen: process it also if it is there as an earlier one.
+
+    Returns:
+        whether it is to be processed now and was not.
+    """
+    done = database.execute(
+        "INSERT OR IGNORE INTO releases (follow, name, address, state, seen_at, position)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (follow, release.name, release.address, state, now, position),
+    )
+    if done.rowcount:
+        _note(database, follow, release.name, now, "found", release.address)
+        return state == "new"
+    which = (follow, release.name)
+    database.execute(
+        "UPDATE releases SET address = ? WHERE follow = ? AND name = ? AND state != 'published'",
+        (release.address, *which),
+    )
+    if not chosen:
+        return False
+    done = database.execute(
+        "UPDATE releases SET state = 'new' WHERE follow = ? AND name = ? AND state = 'earlier'",
+        which,
+    )
+    return done.rowcount > 0
 
 
 def _set(

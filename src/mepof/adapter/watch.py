@@ -81,21 +81,30 @@ class Watcher:
     def next_at(self) -> float | None:
         """When there is something to do before the next look at the feeds, in seconds since the
         epoch; None if there is not."""
-        return self.task.history().next_at()
+        history = self.task.history()
+        return history.next_at(self._wanted(history))
 
     def _work(self, history: History, look: bool) -> bool:
         messenger = Messenger(self.task, self.workshop, self.now, self.say)
         messenger.deliver(history)
         answered = [self._look(history, each) for each in self.task.watched.follow if look]
-        follows = {each.name: each for each in self.task.watched.follow}
-        for entry in history.due(self.now()):
-            if (follow := follows.get(entry.follow)) is not None:
-                self._process(history, follow, entry)
+        for entry in filter(self._wanted(history), history.due(self.now())):
+            self._process(history, entry)
             messenger.deliver(history)
         return all(answered)
 
+    def _wanted(self, history: History) -> Callable[[Entry], bool]:
+        """Tells whether a release is of what the file follows. Where it selects otherwise than
+        before, none is before the feed has answered."""
+        follows = {
+            each.name
+            for each in self.task.watched.follow
+            if history.answered(each.name, each.selection)
+        }
+        return lambda entry: entry.follow in follows
+
     def _look(self, history: History, follow: Follow) -> bool:
-        known = history.memory(follow.name)
+        known = history.memory(follow.name, follow.selection)
         if known.next_at > self.now() and known.failures:
             later = (known.next_at - self.now()) / 60
             self.say(f"{follow.name}: not asked, since it failed; again in {later:.0f} minutes")
@@ -108,26 +117,28 @@ class Watcher:
             later = min(_MAX_RETRY, self.task.watched.interval * 2.0**known.failures)
             if isinstance(error, Busy):
                 later = max(later, min(_MAX_BUSY, error.seconds))
-            history.failed(follow.name, self.now() + _jittered(later))
+            next_at = self.now() + _jittered(later)
+            history.failed(follow.name, known.failures + 1, next_at, follow.selection)
             self.say(f"{follow.name}: {error}; again in about {later / 60:.0f} minutes")
             return False
         later = self.now() + self.task.watched.interval
-        added = history.saw(follow.name, seen.releases or (), seen.memory, later, self._time())
+        releases = seen.releases or ()
+        added = history.saw(
+            follow.name, releases, seen.memory, later, self._time(), follow.selection
+        )
         for name in added:
             self.say(f"{follow.name}: {name} is new")
         if seen.releases == ():  # said once: the next time, nothing has changed
             self.say(f"{follow.name}: no release matches `{follow.match}`")
         return True
 
-    def _process(self, history: History, follow: Follow, entry: Entry) -> None:
+    def _process(self, history: History, entry: Entry) -> None:
         try:
             name = self._directory(history, entry)
             target = self.task.published / name
             runs = self.task.directory / "runs" / name
             if not is_published(target):
-                # How it is verified, the file says now, not when the release was found.
-                found = Release(entry.name, entry.address)
-                release = FEEDS.get(follow.feed).current(follow, found)
+                release = self._current(entry)
                 entry = replace(entry, address=release.address)
                 history.begun(entry, self._time())
                 self.say(f"{entry.follow}: {entry.name} begins")
@@ -148,6 +159,12 @@ class Watcher:
         self._end(history, entry, "published", "", directory=name)
         # Its results are copied; what it was made from is in the store.
         shutil.rmtree(runs, ignore_errors=True)
+
+    def _current(self, entry: Entry) -> Release:
+        """A release with its address: how it is verified, the file says now, not when the release
+        was found."""
+        follow = next(each for each in self.task.watched.follow if each.name == entry.follow)
+        return FEEDS.get(follow.feed).current(follow, Release(entry.name, entry.address))
 
     def _attempt(self, history: History, entry: Entry, release: Release) -> Attempt:
         return Attempt(

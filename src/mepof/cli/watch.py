@@ -20,7 +20,7 @@ import typer
 from mepof.adapter.attempt import RunProgram
 from mepof.adapter.history import History
 from mepof.adapter.watch import Watcher
-from mepof.adapter.watched import read_task
+from mepof.adapter.watched import Task, read_task
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import Cores, Shared, StoreRoot, Where, local, settings_of
 from mepof.errors import InputError, Interrupted, MepofError, WorkError
@@ -104,7 +104,7 @@ def watch(
             task, workshop, here, _runner(workshop.run, options, shared), time.time, _say
         )
         if again is not None:
-            _process_again(task.history(), again)
+            _process_again(task, again)
         if once or again is not None:
             if not watcher.round():
                 raise WorkError("not every feed has answered", "run it again later")
@@ -153,11 +153,18 @@ def _runner(call: Run, options: Mapping[str, object], shared: str | None) -> Run
     return runs
 
 
-def _process_again(history: History, name: str) -> None:
+def _process_again(task: Task, name: str) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-    if history.again(name, now):
+    history = task.history()
+    follows = {each.name for each in task.watched.follow}
+    if history.again(name, now, follows):
         return
-    known = [entry.name for entry in history.entries() if entry.state == "held"]
+    held = [entry for entry in history.entries() if entry.state == "held"]
+    if any(entry.name == name for entry in held):
+        raise InputError(
+            f"the [[follow]] that found `{name}` is not in the file any more", "restore it"
+        )
+    known = [entry.name for entry in held]
     raise InputError(
         f"no release `{name}` was held back",
         f"these were: {', '.join(known[-5:])}" if known else "--history lists all",

@@ -39,6 +39,12 @@ class Follow(Described):
     suite: str | None = None
     signed_by: str | None = Field(default=None, alias="signed-by")
 
+    @property
+    def selection(self) -> str:
+        """Stands for what decides which releases there are: another one has others."""
+        said = (self.feed, self.url, self.match, self.monikers, self.package, self.suite)
+        return sha256(repr(said).encode()).hexdigest()[:16]
+
 
 @dataclass(frozen=True)
 class Release:
