@@ -30,7 +30,6 @@ _MIN_SPEED, _STALLED = 100, 60
 
 # curl's exit statuses.
 _REDIRECTS, _HTTP_ERROR, _NO_RANGE, _BAD_RESUME, _TOO_LARGE = 47, 22, 33, 36, 63
-_PARTIAL = 18
 # Unsupported or malformed URL, TLS verification: another attempt gives the same.
 _LASTING = {
     1: "its protocol is not supported",
@@ -64,12 +63,20 @@ class _Answer:
 
 
 def download(url: str, sha256: str | None, workshop: Workshop) -> Path:
+    """The file at a URL: see :func:`fetched`."""
+    return fetched(url, sha256, workshop)[0]
+
+
+def fetched(url: str, sha256: str | None, workshop: Workshop) -> tuple[Path, bool]:
     """The file at a URL, read-only and named by its SHA-256.
 
-    What an earlier attempt left is continued, if the server still has the same file.
+    What an earlier attempt left is continued, if the server says that it still has the same file.
 
     Args:
         sha256: what it must be; None takes what the URL gave before, or now.
+
+    Returns:
+        its path, and whether it may have been put together, now, from several answers.
 
     Raises:
         InputError: the file does not exist, or is not what it must be.
@@ -85,15 +92,14 @@ def download(url: str, sha256: str | None, workshop: Workshop) -> Path:
     with locked(partials / f"{key}.lock", workshop, f"another run fetches {url}"):
         known = (kept / sha256 if sha256 is not None else link).resolve()
         if known.is_file() and file_digest(known) == known.name:
-            return known
+            return known, False
         partial = partials / key
-        resumed = partial.exists()
-        _fetch(url, partial, workshop)
+        joined = _fetch(url, partial, workshop)
         found = file_digest(partial)
-        if sha256 is not None and found != sha256 and resumed:
+        if sha256 is not None and found != sha256 and joined:
             # The part that was here may be of another file.
             partial.unlink()
-            _fetch(url, partial, workshop)
+            joined = _fetch(url, partial, workshop)
             found = file_digest(partial)
         if sha256 is not None and found != sha256:
             size = partial.stat().st_size
@@ -108,7 +114,7 @@ def download(url: str, sha256: str | None, workshop: Workshop) -> Path:
         partial.replace(target)
         _header(partial).unlink(missing_ok=True)
         _relink(link, found)
-        return target
+        return target, joined
 
 
 def changed(url: str, validator: str, workshop: Workshop) -> tuple[str | None, str]:
@@ -154,22 +160,28 @@ def _relink(link: Path, target: str) -> None:
     fresh.replace(link)
 
 
-def _fetch(url: str, partial: Path, workshop: Workshop) -> None:
-    """Fill ``partial``; attempt after attempt where another one may help."""
+def _fetch(url: str, partial: Path, workshop: Workshop) -> bool:
+    """Fill ``partial``; attempt after attempt where another one may help.
+
+    Returns:
+        whether it may be of several answers.
+    """
+    joined = _known(partial) is not None
     continued = f", of which {_size(partial) >> 20} MiB are here" if partial.exists() else ""
     workshop.note(f"downloading {url}{continued}")
     for attempt in range(1, MAX_ATTEMPTS + 1):
         before = _size(partial)
         answer = _attempt(url, partial, workshop)
-        if answer.curl == 0:
-            return
+        joined = joined or answer.http == 206
+        if answer.curl == 0 and partial.exists():  # else the part was of another file
+            return joined
         failure = _lasting(url, answer, partial)
         if failure is not None:
             raise failure
         if answer.http == 416 or answer.curl in (_NO_RANGE, _BAD_RESUME):
             # It has no ranges, or not this one: what is here is useless, or already whole.
             if answer.http == 416 and _total(answer) == before:
-                return
+                return joined
             partial.unlink(missing_ok=True)
             continue
         if attempt < MAX_ATTEMPTS:
@@ -184,10 +196,8 @@ def _attempt(
     url: str, partial: Path, workshop: Workshop, limit: int = MAX_BYTES, if_none_match: str = ""
 ) -> _Answer:
     curl = find_tool("curl", "apt-get install curl")
-    header = _header(partial)
-    same = _validator(header) if partial.exists() else None
-    fresh = header.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
+    same = _known(partial)
+    fresh = _fresh(partial)
     argv: list[str | Path] = [
         *(curl, "--silent", "--show-error", "--fail", "--location", "--globoff"),
         *("--max-redirs", str(MAX_REDIRECTS), "--max-filesize", str(limit)),
@@ -195,9 +205,8 @@ def _attempt(
         *("--connect-timeout", "30", "--speed-limit", str(_MIN_SPEED)),
         *("--speed-time", str(_STALLED), "--user-agent", "mepof", "--netrc-optional"),
         *("--dump-header", fresh, "--output", partial),
-        *(["--continue-at", "-"] if partial.exists() else []),
         # The server sends the whole file if it is another one by now.
-        *(["--header", f"If-Range: {same}"] if same else []),
+        *(["--continue-at", "-", "--header", f"If-Range: {same}"] if same else []),
         *(["--header", _condition(if_none_match)] if if_none_match else []),
         *("--", url),
     ]
@@ -209,8 +218,7 @@ def _attempt(
 
     done = workshop.run(argv, check=False, watch=watch)
     codes, headers = read_answers(fresh)
-    if done.status in (0, _PARTIAL) and fresh.exists():
-        fresh.replace(header)
+    _keep_header(partial)
     complaint = next((line for line in reversed(done.output.splitlines()) if line.strip()), "")
     return _Answer(
         done.status, re.sub(r"^curl: \(\d+\) ", "", complaint), codes[-1] if codes else 0, headers
@@ -306,6 +314,33 @@ def _validator(header: Path) -> str | None:
     return etag if etag.startswith('"') else headers.get("last-modified")
 
 
+def _known(partial: Path) -> str | None:
+    """What tells whether a server still has the file of which a part is here. Without it, the part
+    is removed: it may be of any file."""
+    _keep_header(partial)  # of an attempt that was killed
+    validator = _validator(_header(partial)) if partial.exists() else None
+    if validator is None:
+        _remove(partial)
+    return validator
+
+
+def _keep_header(partial: Path) -> None:
+    """Keep the header of the answer that a part is of, however the attempt ended."""
+    header, fresh = _header(partial), _fresh(partial)
+    codes, _ = read_answers(fresh)
+    if codes[-1:] == [200]:
+        if not header.exists():
+            fresh.replace(header)
+        elif _validator(fresh) != _validator(header):
+            _remove(partial)  # it was to be continued, and is of another file
+    fresh.unlink(missing_ok=True)
+
+
+def _remove(partial: Path) -> None:
+    partial.unlink(missing_ok=True)
+    _header(partial).unlink(missing_ok=True)
+
+
 def _condition(validator: str) -> str:
     """The header that asks for a file only if it is another one."""
     if validator.startswith('"'):
@@ -315,6 +350,11 @@ def _condition(validator: str) -> str:
 
 def _header(partial: Path) -> Path:
     return partial.with_name(f"{partial.name}.header")
+
+
+def _fresh(partial: Path) -> Path:
+    """The header of the attempt that runs."""
+    return _header(partial).with_suffix(".new")
 
 
 def _size(path: Path) -> int:

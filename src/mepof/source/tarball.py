@@ -17,7 +17,7 @@ from mepof.source.address import (
     sha256_of,
     split,
 )
-from mepof.source.download import download, forget
+from mepof.source.download import download, fetched, forget
 from mepof.source.keyring import Keyring, keyring_of, verify
 from mepof.source.protocol import Pin, Workshop
 from mepof.source.unpack import decompress, extract, is_tarball
@@ -88,7 +88,9 @@ class TarballSource:
         # What is missing is reported before anything is downloaded.
         keyring = None if signer is None else keyring_of(signer)
         given = self.host(address)
-        path = Path(given) if given else download(parsed.location, checksum, workshop)
+        path, joined = (
+            (Path(given), False) if given else fetched(parsed.location, checksum, workshop)
+        )
         digest = file_digest(path)
         if checksum is not None and digest != checksum:
             raise InputError(
@@ -96,12 +98,18 @@ class TarballSource:
                 "correct the checksum only if you know why it changed",
             )
         if keyring is not None:
-            try:
-                path = self._verified(parsed, path, keyring, workshop)
-            except InputError:
-                if given is None:
-                    forget(path)
-                raise
+            for again in (joined and checksum is None, False):
+                try:
+                    path = self._verified(parsed, path, keyring, workshop)
+                    break
+                except InputError:
+                    if given is None:
+                        forget(path)
+                    if not again:
+                        raise
+                    # One of its parts may be of another file.
+                    path = download(parsed.location, None, workshop)
+                    digest = file_digest(path)
         if checksum is None:
             workshop.note(f"to name exactly this file, add sha256={digest}")
         extract(path, output, workshop, parsed.location)

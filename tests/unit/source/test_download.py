@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
+import socket
+import struct
 from hashlib import sha256
 from pathlib import Path
 
@@ -88,6 +91,54 @@ def test_a_file_that_changed_since_the_first_half_is_fetched_whole(
     server.script.append(change)
     path = download(url, sha256(other).hexdigest(), bench.workshop)
     assert path.read_bytes() == other
+
+
+def reset(bench: Recorder) -> Answer:
+    """Resets the connection when most of 100 000 bytes have arrived: curl's status 56."""
+
+    def answer(handler: Handler) -> bool:
+        handler.give(DATA, 100_000)
+        handler.wfile.flush()
+        while not partial(bench) or partial(bench)[0].stat().st_size < 60_000:
+            select.select([], [], [], 0.001)
+        now = struct.pack("ii", 1, 0)
+        handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
+        handler.connection.close()
+        return True
+
+    return answer
+
+
+def test_a_file_that_changed_while_the_connection_was_reset_is_fetched_whole(
+    bench: Recorder, server: Server, url: str
+) -> None:
+    other = os.urandom(250_000)
+
+    def change(handler: Handler) -> bool:
+        (server.root / "linux.tar").write_bytes(other)
+        return False
+
+    server.script[:] = [reset(bench), change]
+    assert download(url, None, bench.workshop).read_bytes() == other
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("header", ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nETag: {}\r\n"])
+def test_what_a_killed_download_left_is_continued_only_if_it_is_of_the_same_file(
+    bench: Recorder, server: Server, url: str, header: str, changed: bool
+) -> None:
+    server.script[:] = [cut(100_000), *[status(503)] * (MAX_ATTEMPTS - 1)]
+    with pytest.raises(WorkError):
+        download(url, None, bench.workshop)
+    (part,) = partial(bench)
+    part.with_name(f"{part.name}.header").unlink()
+    if header:
+        etag = f'"{hash(DATA)}"'
+        part.with_name(f"{part.name}.new").write_text(header.format(etag))
+    given = os.urandom(250_000) if changed else DATA
+    (server.root / "linux.tar").write_bytes(given)
+    assert download(url, None, bench.workshop).read_bytes() == given
+    assert (server.asked[-1][2] is not None) == ("ETag" in header and not changed)
 
 
 def test_a_server_without_ranges_is_asked_for_the_whole(

@@ -14,7 +14,7 @@ from mepof.source import keyring
 from mepof.source.protocol import parse, source_of
 from mepof.source.tarball import SOURCE, signature_of
 
-from .conftest import Recorder, Server, Signer, files, write_kernel
+from .conftest import Handler, Recorder, Server, Signer, files, write_kernel
 
 SHA = "a" * 64
 
@@ -116,6 +116,30 @@ def test_a_signature_of_someone_else_is_refused_and_not_kept(
     assert files(output) == []
     signer.sign(plain, sign)
     fetch(address, output, bench)
+
+
+def test_parts_of_two_tarballs_are_fetched_again_before_they_are_called_forged(
+    tarball: Path, server: Server, output: Path, bench: Recorder, signer: Signer
+) -> None:
+    plain = tarball.with_suffix("")
+    signer.sign(plain, plain.with_suffix(".tar.sign"))
+
+    def half_of_another(handler: Handler) -> bool:
+        data = bytearray(tarball.read_bytes())
+        data[20] ^= 1
+        handler.give(bytes(data), len(data) // 2)
+        return True
+
+    def whatever_was_here(handler: Handler) -> bool:
+        del handler.headers["If-Range"]
+        return False
+
+    server.script[:] = [half_of_another, whatever_was_here]
+    fetch(f"{server.url}/{tarball.name}#signed-by={signer.keyring}", output, bench)
+    assert "Makefile" in files(output)
+    assert f"to name exactly this file, add sha256={file_digest(tarball)}" in bench.notes
+    whole = [wanted for _, path, wanted in server.asked if path == f"/{tarball.name}"]
+    assert [wanted is None for wanted in whole] == [True, False, True]
 
 
 def test_a_changed_tarball_is_refused_despite_its_checksum(
