@@ -48,6 +48,14 @@ _GENERATED = re.compile("|".join(map(translate, GENERATED)))
 # taken from between the sources.
 _OUTSIDE, _TRACKED = "files outside of the tree", "objects that git tracks"
 _NOT_TAKEN = "generated files"
+# git reads no checkout of another user without it. Building it runs what is in it, anyway.
+_ANY_OWNER = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+    "LC_ALL": "C",
+}
+_NO_CHECKOUT = "not a git repository (or any"
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,8 @@ def taken(directory: Path) -> Taken:
     the tree, and those to nothing or to a device, stay links.
 
     Raises:
-        InputError: a file cannot be read, or a link points to a directory around it.
+        InputError: a file cannot be read, a link points to a directory around it, or git cannot
+            tell what it tracks.
     """
     try:
         root = directory.resolve()
@@ -194,14 +203,25 @@ def _digest(names: Sequence[str]) -> str:
 
 
 def _tracked(root: Path) -> frozenset[str]:
-    """The files that git tracks; none outside of a checkout."""
+    """The files that git tracks; none outside of a checkout.
+
+    Raises:
+        InputError: git cannot tell.
+    """
     argv = ["git", "-C", str(root), "ls-files", "-z", "--recurse-submodules"]
     try:
-        done = run(argv, check=False)
+        done = run(argv, env=_ANY_OWNER, check=False)
     except EnvironmentLack:
         return frozenset()
-    # A warning of git ends with a line.
-    return frozenset(re.split(r"[\0\n]", done.output) if done.status == 0 else ())
+    if done.status == 0:
+        return frozenset(re.split(r"[\0\n]", done.output))  # a warning of git ends with a line
+    if _NO_CHECKOUT in done.output:
+        return frozenset()
+    why = next(iter(done.output.splitlines()), f"status {done.status}").removeprefix("fatal: ")
+    raise InputError(
+        f"git cannot tell which objects of {root} are sources: {why}",
+        "repair the checkout; or remove its .git, and no object is taken",
+    )
 
 
 def _target_outside(root: Path, relative: str) -> Path | None:

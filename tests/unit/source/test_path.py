@@ -214,6 +214,27 @@ def test_objects_that_git_tracks_are_copied(tree: Path, output: Path) -> None:
     assert before != identity(tree) != {}
 
 
+def test_objects_of_a_checkout_of_another_user_are_copied(
+    tree: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / "kernel/blob.o").touch()
+    git(tree, "init", "--quiet")
+    git(tree, "add", "--force", "kernel/blob.o")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    unpack(tree, output)
+    assert "kernel/blob.o" in files(output)
+
+
+@pytest.mark.parametrize("gone", ["gitdir: /nowhere", ""])
+def test_a_checkout_that_git_cannot_read_is_an_error(tree: Path, output: Path, gone: str) -> None:
+    (tree / "kernel/blob.o").touch()
+    (tree / ".git").write_text(gone)
+    with pytest.raises(InputError, match=r"git cannot tell which objects of .* are sources: "):
+        unpack(tree, output)
+    (tree / ".git").unlink()
+    unpack(tree, output)
+
+
 def test_objects_behind_a_link_are_copied_if_the_checkout_there_tracks_them(
     tree: Path, vendor: Path, output: Path
 ) -> None:
