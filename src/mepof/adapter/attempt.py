@@ -44,6 +44,7 @@ from mepof.plan.disk_full import means_full
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.process import Completed, ending
 from mepof.profile.artifact import Drift
+from mepof.source.download import Missing
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.kernel_package import KernelPackage
 from mepof.spec.kernel_source import KernelSource
@@ -98,7 +99,7 @@ class Attempt:
             target: the directory to publish.
 
         Raises:
-            Unfetched: a server does not answer.
+            Unfetched: a server does not answer, or does not have it yet.
             EnvironmentLack: something is missing on this machine, or a disk is full.
             MepofError: why it is not published.
         """
@@ -158,7 +159,7 @@ class Attempt:
         sources = tuple(step for step in plan.steps if step.kind == KernelSource.kind)
         try:
             return self._execute(sources, out)
-        except WorkError as error:
+        except (WorkError, Missing) as error:
             raise Unfetched(error.message, error.remedy) from error
 
     def _check_version(self, tree: Path | None) -> None:

@@ -37,6 +37,8 @@ _LASTING = {
     51: "the server's certificate is not valid",
     60: "the server's certificate is not valid",
 }
+# Some servers deny what is not there.
+_MISSING = frozenset({403, 404, 410})
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -50,6 +52,10 @@ class Busy(WorkError):
     def __init__(self, message: str, remedy: str, seconds: float) -> None:
         super().__init__(message, remedy)
         self.seconds = seconds
+
+
+class Missing(InputError):
+    """A server does not have a file; of a release that was just announced, a mirror may not yet."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ def fetched(url: str, sha256: str | None, workshop: Workshop) -> tuple[Path, boo
         its path, and whether it may have been put together, now, from several answers.
 
     Raises:
-        InputError: the file does not exist, or is not what it must be.
+        Missing: the server does not have the file.
+        InputError: the file is not what it must be.
         EnvironmentLack: curl is not installed.
         Busy: the server asks to wait for too long.
         WorkError: it does not answer.
@@ -247,7 +254,8 @@ def _lasting(url: str, answer: _Answer, partial: Path, limit: int = MAX_BYTES) -
             410: "the file is gone",
         }
         why = known.get(answer.http, "the server refuses")
-        return InputError(f"{url}: {why} (HTTP status {answer.http})", "check the address")
+        kind = Missing if answer.http in _MISSING else InputError
+        return kind(f"{url}: {why} (HTTP status {answer.http})", "check the address")
     return None
 
 

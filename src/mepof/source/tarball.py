@@ -17,7 +17,7 @@ from mepof.source.address import (
     sha256_of,
     split,
 )
-from mepof.source.download import download, fetched, forget
+from mepof.source.download import Missing, download, fetched, forget
 from mepof.source.keyring import Keyring, keyring_of, verify
 from mepof.source.protocol import Pin, Workshop
 from mepof.source.unpack import decompress, extract, is_tarball
@@ -102,6 +102,8 @@ class TarballSource:
                 try:
                     path = self._verified(parsed, path, keyring, workshop)
                     break
+                except Missing:  # what was downloaded is not wrong
+                    raise
                 except InputError:
                     if given is None:
                         forget(path)

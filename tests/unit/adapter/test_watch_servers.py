@@ -172,6 +172,22 @@ def test_a_release_in_the_list_is_published_and_each_other_has_a_reason(
     ]
 
 
+@pytest.mark.parametrize("late", [".xz", ".sign"])
+@pytest.mark.parametrize("code", [403, 404, 410])
+def test_a_release_that_a_mirror_does_not_have_yet_is_tried_again(
+    site: Site, kernels: Kernels, late: str, code: int
+) -> None:
+    (site.root / "store").mkdir()
+    answers = [lambda handler: False] * (1 if late == ".xz" else 2)
+    kernels.server.script = [*answers, status(code)]
+    site.round()
+    assert site.states() == {"6.12.1": "retry"}
+    assert f"linux-6.12.1.tar{late}" in reason(site.root, "6.12.1")
+    site.round()
+    assert site.published() == ["6.12.1"]
+    assert kernels.fetched("6.12.1") == (2 if late == ".xz" else 1)
+
+
 def test_an_old_release_under_the_name_of_a_new_one_is_held_back(
     site: Site, kernels: Kernels
 ) -> None:
