@@ -32,7 +32,7 @@ from mepof.adapter.reuse import (
     trained,
     with_profiles,
 )
-from mepof.adapter.watched import MARK, Task
+from mepof.adapter.watched import Task, filled
 from mepof.arch import get as architecture
 from mepof.errors import EnvironmentLack, Interrupted, MepofError, WorkError
 from mepof.executor.pins import PINS, Pins, pins_of, settled, write_pins
@@ -103,7 +103,7 @@ class Attempt:
             EnvironmentLack: something is missing on this machine, or a disk is full.
             MepofError: why it is not published.
         """
-        text = self.task.text.replace(MARK, f'"{self.address}"')
+        text = filled(self.task.text, self.address)
         plan = plan_of(Source(f"{self.release}.g4", text))
         if any(step.kind == KernelPackage.kind for step in plan.steps):
             text = f"set revision {self.revision}.\n{text}"

@@ -213,6 +213,11 @@ def read_task(path: Path) -> Task:
     return Task(here, watched, source.text, here / watched.publish, signer, hooks)
 
 
+def filled(text: str, address: str) -> str:
+    """The text of a program with an address in place of each mark, quoted or not."""
+    return text.replace(f'"{MARK}"', MARK).replace(MARK, f'"{address}"')
+
+
 def _example(name: str, text: str) -> Source:
     """The program for some release."""
-    return Source(name, text.replace(MARK, _ANY))
+    return Source(name, filled(text, _ANY))

@@ -73,6 +73,15 @@ def test_a_release_is_checked_with_the_users_own_configuration(
     assert reason(world.root, "v6.12.3") == "it does not fit: no such option"
 
 
+def test_the_mark_may_be_in_quotes(world: World) -> None:
+    (world.root / "update.g4").write_text(PROGRAM.replace("{source}", '"{source}"'))
+    world.round()
+    assert world.published() == ["stable-v6.12.2"]
+    assert (
+        '"git+https://example.org/linux.git#tag=v6.12.2" ' in world.builder.programs["v6.12.2/full"]
+    )
+
+
 def test_what_fails_is_held_back_with_its_reason(world: World) -> None:
     world.builder.outcomes["v6.12.2"] = (1, "noise\nmepof: goal missed: opt, geomean: 1.0 of 8")
     world.round()

@@ -196,3 +196,9 @@ def test_a_program_without_a_place_for_the_release_is_an_error(tmp_path: Path) -
     (tmp_path / "watch.toml").write_text(FILE)
     with pytest.raises(InputError, match="does not say where the release goes"):
         read_task(tmp_path / "watch.toml")
+
+
+def test_a_mark_within_a_longer_text_is_an_error_before_there_is_a_release(world: World) -> None:
+    (world.root / "update.g4").write_text(PROGRAM.replace("{source}", '"./{source}"'))
+    with pytest.raises(InputError, match="missing blank after the string"):
+        read_task(world.root / "watch.toml")
