@@ -222,6 +222,10 @@ class _Apt:
         self._workshop.note(f"downloading {name}")
         self.known(package, pin["version"])
         with locked(self._root / "archives.lock", self._workshop, f"another run fetches {name}"):
+            # A run that was killed may have left one of another version, or a part of this one.
+            for left in here.glob(f"{package}_*.deb"):
+                if file_digest(left) != pin["sha256"]:
+                    left.unlink()
             options = (*self._configured(), "-o", f"Dir::Cache::archives={here}", *_POLITE)
             done = self._run("apt-get", (*options, "download", name), _DOWNLOAD_SECONDS, here)
             fetched = next(iter(sorted(here.glob(f"{package}_*.deb"))), None)

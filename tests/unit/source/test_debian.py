@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from hashlib import sha256
 from pathlib import Path
@@ -119,6 +120,17 @@ def test_an_older_version_is_downloaded_once(apt: Server, output: Path, bench: R
     (bench.workshop.work / "package").rename(bench.workshop.work / "old")
     SOURCE.fetch(address, pin, again, bench.workshop)
     assert files(again) == files(output)
+
+
+def test_what_a_killed_download_of_another_version_left_is_not_taken(
+    apt: Server, output: Path, bench: Recorder
+) -> None:
+    left = bench.workshop.cache / "apt/archives"
+    left.mkdir(parents=True)
+    shutil.copy(apt.root / f"pool/{PACKAGE}_6.12.94-1_all.deb", left)
+    address = f"debian:{PACKAGE}=6.12.95-1"
+    SOURCE.fetch(address, pinned(address, bench), output, bench.workshop)
+    assert (output / "kernel/fork.c").read_text() == "int fork = 95;\n"
 
 
 def test_a_suite_that_the_machine_does_not_have_is_read_for_the_run(
