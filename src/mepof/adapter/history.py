@@ -38,6 +38,10 @@ CREATE TABLE IF NOT EXISTS releases (
     position INTEGER NOT NULL,
     PRIMARY KEY (follow, name)
 );
+CREATE TABLE IF NOT EXISTS revisions (
+    follow TEXT NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (follow, name), UNIQUE (follow, number)
+);
 CREATE TABLE IF NOT EXISTS events (
     id INTEGER PRIMARY KEY, follow TEXT NOT NULL, name TEXT NOT NULL, at TEXT NOT NULL,
     what TEXT NOT NULL, text TEXT NOT NULL
@@ -280,13 +284,24 @@ class History:
         return [Entry(*row) for row in rows]
 
     def revision(self, entry: Entry) -> int:
-        """The number of a release among those of its follow that are or were to be processed, in
-        the order in which they were found; from 1."""
+        """A number that no other release of the follow has, from 1: a release keeps it, and one
+        that is processed later for the first time has a higher one."""
+        which = (entry.follow, entry.name)
         with self._open() as database:
+            # What earlier versions counted, which kept no numbers.
+            database.execute(
+                "INSERT INTO revisions SELECT follow, name, row_number() OVER (ORDER BY rowid)"
+                " FROM releases WHERE follow = ?1 AND state != 'earlier'"
+                " AND NOT EXISTS (SELECT 1 FROM revisions WHERE follow = ?1)",
+                which[:1],
+            )
+            database.execute(
+                "INSERT OR IGNORE INTO revisions"
+                " SELECT ?1, ?2, 1 + coalesce(max(number), 0) FROM revisions WHERE follow = ?1",
+                which,
+            )
             (number,) = database.execute(
-                "SELECT count(*) FROM releases WHERE follow = ?1 AND state != 'earlier' AND rowid"
-                " <= (SELECT rowid FROM releases WHERE follow = ?1 AND name = ?2)",
-                (entry.follow, entry.name),
+                "SELECT number FROM revisions WHERE follow = ? AND name = ?", which
             ).fetchone()
         return int(number)
 

@@ -217,6 +217,30 @@ def test_a_selection_that_is_corrected_begins_with_the_newest(world: World) -> N
     assert world.states()["v6.18.1"] == "published"
 
 
+def revisions(world: World) -> dict[str, int]:
+    history = History(world.root / "out/history.sqlite")
+    return {e.name: history.revision(e) for e in history.entries() if e.state == "published"}
+
+
+@pytest.mark.parametrize("version", ["this", "an earlier one"])
+def test_no_two_releases_of_a_follow_have_the_same_revision(world: World, version: str) -> None:
+    world.round()
+    world.tags.append("v6.12.3")
+    world.round()
+    assert revisions(world) == {"v6.12.2": 1, "v6.12.3": 2}
+    path = world.root / "out/history.sqlite"
+    if version != "this":
+        with sqlite3.connect(path) as database:
+            database.execute("DROP TABLE revisions")
+        assert revisions(world) == {"v6.12.2": 1, "v6.12.3": 2}
+    assert History(path).again("v6.12.1", "now") == 1
+    world.round()
+    world.tags.append("v6.12.4")
+    world.round()
+    made = {"v6.12.1": 3, "v6.12.2": 1, "v6.12.3": 2, "v6.12.4": 4}
+    assert revisions(world) == made
+
+
 def test_a_history_of_an_earlier_version_is_continued(world: World) -> None:
     world.round()
     with sqlite3.connect(world.root / "out/history.sqlite") as database:
