@@ -23,14 +23,16 @@ from mepof.adapter.history import Entry, History, State
 from mepof.adapter.notify import Messenger, messages
 from mepof.adapter.publish import is_published, write_index
 from mepof.adapter.published import Published
+from mepof.adapter.repository.protocol import REPOSITORIES
 from mepof.adapter.watched import Task
-from mepof.errors import Interrupted, MepofError, WorkError
+from mepof.errors import Interrupted, MepofError, WorkError, listed
 from mepof.executor.protocol import Executor
 from mepof.plan.disk_full import full_disk_named
 from mepof.source.download import Busy
 from mepof.source.protocol import Workshop, locked
 
 MAX_ATTEMPTS = 5
+_MAX_NAMED = 4
 _FIRST_RETRY, _MAX_RETRY = 600.0, 24 * 3600.0
 # A server may ask for more, but not for ever.
 _MAX_BUSY = 7 * 24 * 3600.0
@@ -84,6 +86,23 @@ class Watcher:
         history = self.task.history()
         return history.next_at(self._wanted(history))
 
+    def warn(self) -> None:
+        """Say what is to be expected of what was found so far."""
+        history = self.task.history()
+        for follow in self.task.watched.follow:
+            self._warn(history, follow.name)
+
+    def _warn(self, history: History, follow: str) -> None:
+        """Say that machines which follow a repository get the highest branch alone."""
+        entries = (e for e in history.entries() if e.follow == follow and e.state != "earlier")
+        branches = {branch_of(entry.name): entry.name for entry in entries}
+        if len(branches) > 1 and not self.task.formats().isdisjoint(REPOSITORIES.names()):
+            self.say(
+                f"{follow}: {listed(sorted(branches.values()), _MAX_NAMED)} are of different"
+                " branches, and its repository has one newest kernel for all of them: give each"
+                " branch a [[follow]] with a `match` of its own"
+            )
+
     def _work(self, history: History, look: bool) -> bool:
         messenger = Messenger(self.task, self.workshop, self.now, self.say)
         messenger.deliver(history)
@@ -128,6 +147,8 @@ class Watcher:
         )
         for name in added:
             self.say(f"{follow.name}: {name} is new")
+        if added:
+            self._warn(history, follow.name)
         if seen.releases == ():  # said once: the next time, nothing has changed
             self.say(f"{follow.name}: no release matches `{follow.match}`")
         return True

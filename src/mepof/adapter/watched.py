@@ -21,7 +21,7 @@ from mepof.described import Described, check_distinct, read_described
 from mepof.errors import InputError
 from mepof.executor.programs import compiled, plan_of
 from mepof.g4 import Source
-from mepof.plan.model import Input
+from mepof.plan.model import Input, Plan
 from mepof.source.keyring import keyring_of
 from mepof.spec.flash import Flash
 from mepof.spec.kernel_package import KernelPackage
@@ -141,6 +141,17 @@ class Task:
         """What was seen and done."""
         return History(self.directory / "history.sqlite")
 
+    def formats(self, plan: Plan | None = None) -> set[str]:
+        """The formats of the packages that its program makes, with ``home`` as the working
+        directory.
+
+        Args:
+            plan: of the program, if it is there.
+        """
+        plan = plan or compiled(_example(self.watched.program, self.text))
+        packaged = (step for step in plan.steps if step.kind == KernelPackage.kind)
+        return {KernelPackage[Input].of(step, step.inputs).format for step in packaged}
+
     def check(self) -> None:
         """Look for what every release will need, with ``home`` as the working directory.
 
@@ -153,12 +164,10 @@ class Task:
             for follow in self.watched.follow:
                 if (signer := FEEDS.get(follow.feed).signer(follow)) is not None:
                     keyring_of(signer)
-            plan = plan_of(_example(self.watched.program, self.text))
+            formats = self.formats(plan_of(_example(self.watched.program, self.text)))
         except InputError as error:
             remedy = error.remedy or f"paths are relative to {self.home}"
             raise InputError(error.message, remedy) from error
-        packaged = (step for step in plan.steps if step.kind == KernelPackage.kind)
-        formats = {KernelPackage[Input].of(step, step.inputs).format for step in packaged}
         signatures = {INDEX + self.signer.suffix} if self.signer else set()
         check_names(self.published, directories(formats) | signatures)
         check_programs(formats)

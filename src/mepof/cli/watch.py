@@ -103,6 +103,7 @@ def watch(
         watcher = Watcher(
             task, workshop, here, _runner(workshop.run, options, shared), time.time, _say
         )
+        watcher.warn()
         if again is not None:
             _process_again(task, again)
         if once or again is not None:

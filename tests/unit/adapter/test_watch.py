@@ -412,6 +412,24 @@ def test_branches_of_one_follow_are_apart(world: World) -> None:
     assert world.provenance("v6.18.1")["compared_with"] is None
 
 
+@pytest.mark.parametrize("packaged", [True, False])
+def test_a_repository_of_several_branches_is_warned_of(world: World, packaged: bool) -> None:
+    if packaged:
+        (world.root / "update.g4").write_text(f"set package deb.\n{PROGRAM}")
+    # What a run would make has no packages.
+    world.executor.error = WorkError("HTTP status 503")
+    world.round()
+    world.add("v6.12.3")
+    world.round()
+    assert not any("branch" in line for line in world.said)
+    world.add("v6.6.118")
+    world.round()
+    warning = "stable: v6.12.3, v6.6.118 are of different branches, and its repository has one"
+    assert sum(line.startswith(warning) for line in world.said) == packaged
+    world.watcher().warn()
+    assert sum(line.startswith(warning) for line in world.said) == 2 * packaged
+
+
 @pytest.mark.parametrize(
     ("name", "branch"),
     [
