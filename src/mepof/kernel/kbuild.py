@@ -344,7 +344,7 @@ def keep(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> None:
 def _as_earlier(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> earlier.Build:
     """What a build is to another that could begin with its objects."""
     family = (
-        *(paths.tree.name, spec.arch.name, sorted(toolchain.identity().items())),
+        *(paths.tree.name, spec.arch.name, sorted(toolchain.identity(spec.arch).items())),
         *(_digest((paths.objects / ".config").read_bytes()), earlier.BOOT.read_text()),
     )
     laid = {each.name: overlay_digest((each.name,)) for each in _overlays(spec, paths.tree)}

@@ -112,7 +112,7 @@ class KernelBuildBody:
         loader = module_archive.identity(guest) if with_modules and guest is not None else {}
         rewriter = {"rewriter": toolchain.banner("rewriter")} if rewritten else {}
         return {
-            **toolchain.identity(),
+            **toolchain.identity(arch.get(asked.arch)),
             **rewriter,
             **booted,
             **loader,

@@ -42,7 +42,7 @@ class KernelPackageBody:
             for name, package in FORMATS.get(asked.format).programs
         }
         return {
-            **select(asked.toolchain).identity(),
+            **select(asked.toolchain).identity(arch.get(asked.arch)),
             **FORMATS.identity(asked.format),
             **programs,
         }

@@ -63,18 +63,24 @@ class Gcc(Versioned):
         inside = [self.directory / command, *sorted(self.directory.glob(f"*-linux*-{command}"))]
         return [str(path) for path in inside if which(path)]
 
-    def programs_of(self, role: Role) -> tuple[str, ...]:
+    def programs_of(self, role: Role, arch: Arch | None) -> tuple[str, ...]:
         if role != "compiler" or self.directory is None:
-            return super().programs_of(role)
-        found = self._compilers()
+            return super().programs_of(role, arch)
+        found = self._compilers() if arch is None else [self.tool(role, arch)]
         # The driver only starts it.
         real = (run([each, "-print-prog-name=cc1"]).output.strip() for each in found)
         return (*found, *real)
 
-    def banner(self, role: Role) -> str:
-        if role != "compiler" or self.directory is None:
-            return super().banner(role)
+    def banner(self, role: Role, arch: Arch | None = None) -> str:
+        if role != "compiler" or self.directory is None or arch is not None:
+            return super().banner(role, arch)
         return banner_of(next(iter(self._compilers()), self.tool(role)), None)
+
+    def remedy(self, role: Role, arch: Arch | None) -> str | None:
+        if arch is None or arch.is_native:
+            return super().remedy(role, arch)
+        packages = (f"gcc{self.suffix}", "binutils")
+        return "apt-get install " + " ".join(each + _package_suffix(arch) for each in packages)
 
     def make_variables(self, arch: Arch) -> dict[str, str]:
         compiler = self.tool("compiler", arch).removesuffix("gcc" + self.suffix)
@@ -88,8 +94,6 @@ class Gcc(Versioned):
 
     def kconfig_environment(self, arch: Arch) -> dict[str, str]:
         compiler = self.tool("compiler", arch)
-        packages = f"gcc{self.suffix}{_package_suffix(arch)} binutils{_package_suffix(arch)}"
-        remedy = f"apt-get install {packages}"
         return {
             "CC": compiler,
             "HOSTCC": self.tool("compiler"),
@@ -98,7 +102,7 @@ class Gcc(Versioned):
             "AR": self.tool("archiver", arch),
             "NM": self.tool("nm", arch),
             "OBJCOPY": self.tool("objcopy", arch),
-            "CC_VERSION_TEXT": version_line(find_tool(compiler, remedy)),
+            "CC_VERSION_TEXT": version_line(find_tool(compiler, self.remedy("compiler", arch))),
             "CLANG_FLAGS": "",
         }
 

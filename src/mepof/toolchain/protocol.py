@@ -139,16 +139,22 @@ class Toolchain(Protocol):
             InputError: the toolchain has no such flags.
         """
 
-    def identity(self) -> dict[str, str]:
+    def identity(self, arch: Arch | None = None) -> dict[str, str]:
         """Version lines of the tools that decide what a build makes, with digests of those that are
         not the system's.
+
+        Args:
+            arch: what is built for; None where nothing is compiled.
 
         Raises:
             EnvironmentLack: one of them is missing.
         """
 
-    def banner(self, role: Role) -> str:
+    def banner(self, role: Role, arch: Arch | None = None) -> str:
         """The line in which a tool reports its version.
+
+        Args:
+            arch: as of :meth:`tool`.
 
         Raises:
             EnvironmentLack: it is missing.

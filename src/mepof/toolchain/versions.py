@@ -171,26 +171,33 @@ class Versioned:
             raise InputError(f"{self.name} has no flags for `{meaning}`")
         return tuple(flag.format_map(values) for flag in flags[meaning])
 
-    def identity(self) -> dict[str, str]:
+    def identity(self, arch: Arch | None = None) -> dict[str, str]:
         tools = self.description.tools
-        return {tools[role].command: self._identified(role) for role in _DECIDING if role in tools}
+        deciding = (role for role in _DECIDING if role in tools)
+        return {tools[role].command: self._identified(role, arch) for role in deciding}
 
-    def _identified(self, role: Role) -> str:
+    def _identified(self, role: Role, arch: Arch | None) -> str:
         """Its version; of a tool that no package manager put there, who rebuilds it without a new
         version sees a new one nevertheless."""
-        own = [path for program in self.programs_of(role) if (path := _own(program)) is not None]
+        programs = self.programs_of(role, arch)
+        own = [path for program in programs if (path := _own(program)) is not None]
         digests = "".join(f", {_digest(path)[:16]}" for path in own)
-        return self.banner(role) + digests
+        return self.banner(role, arch) + digests
 
-    def programs_of(self, role: Role) -> tuple[str, ...]:
+    def programs_of(self, role: Role, arch: Arch | None) -> tuple[str, ...]:
         """What does the work of a tool: itself, and what it starts."""
-        return (self.tool(role),)
+        return (self.tool(role, arch),)
 
-    def banner(self, role: Role) -> str:
-        tool, remedy = self.description.tools[role], self.description.remedy(self.suffix)
+    def banner(self, role: Role, arch: Arch | None = None) -> str:
+        tool = self.description.tools[role]
+        return banner_of(self.tool(role, arch), self.remedy(role, arch), tool.version)
+
+    def remedy(self, role: Role, arch: Arch | None) -> str | None:
+        """The command that installs a tool that is missing."""
+        tool = self.description.tools[role]
         if tool.optional and self.suffix:
-            remedy = f"apt-get install {tool.package_of(self.suffix)}"
-        return banner_of(self.tool(role), remedy, tool.version)
+            return f"apt-get install {tool.package_of(self.suffix)}"
+        return self.description.remedy(self.suffix)
 
     def packages(self) -> tuple[str, ...]:
         if self.directory is not None:

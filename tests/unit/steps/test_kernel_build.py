@@ -11,6 +11,7 @@ import pytest
 from writers.mini_kernel import SUFFIX, write_tree
 
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
+from mepof.arch import Arch
 from mepof.errors import InputError
 from mepof.events import StepNote
 from mepof.kernel import installed, kbuild, overlay, rewriting
@@ -21,6 +22,7 @@ from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
 from mepof.spec.kernel_build import KernelBuild
 from mepof.steps import kernel_build
+from mepof.toolchain.versions import Versioned
 
 from .room import BUILD, ORIGIN, FakeDevice, Room, describe
 
@@ -502,6 +504,20 @@ def test_a_release_to_which_git_would_add_is_noted(
             "the release is 6.12.117-sku7: CONFIG_LOCALVERSION_AUTO finds no git"
         )
         assert note.endswith("put the whole suffix into CONFIG_LOCALVERSION")
+
+
+def test_what_compiles_for_another_machine_is_part_of_the_identity(
+    tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def told(self: Versioned, arch: Arch | None = None) -> dict[str, str]:
+        asked.append(None if arch is None else arch.name)
+        return {}
+
+    monkeypatch.setattr(Versioned, "identity", told)
+    identity({"arch": "arm64", "uses": []})
+    assert asked == ["arm64"]
 
 
 def test_exclusions_are_part_of_the_identity_only_where_there_are_some(tools: Path) -> None:

@@ -127,6 +127,27 @@ def test_each_architecture_has_tools_of_its_own(machine: Path) -> None:
     assert environment["CLANG_FLAGS"] == ""
 
 
+def test_the_identity_of_a_cross_build_is_that_of_its_own_tools(machine: Path) -> None:
+    arm64, cross = arch.get("arm64"), "aarch64-linux-gnu-"
+    install(machine, "12.2.0")
+    with pytest.raises(EnvironmentLack, match="aarch64-linux-gnu-gcc-12 is not inst") as caught:
+        GCC.identity(arm64)
+    assert caught.value.remedy == (
+        "apt-get install gcc-12-aarch64-linux-gnu binutils-aarch64-linux-gnu"
+    )
+    install(machine, "12.2.0", cross)
+    script(machine / f"{cross}ld.bfd", "GNU ld (GNU Binutils for Debian) 2.40")
+    plain, before = GCC.identity(), GCC.identity(arm64)
+    assert GCC.identity(arch.get("x86-64")) == plain
+    install(machine, "12.3.0", cross)
+    versions.banner_of.cache_clear()
+    versions._digest.cache_clear()
+    after = GCC.identity(arm64)
+    assert after["gcc"].startswith("gcc-12 (Debian 12.3.0-14) 12.3.0")
+    assert after["gcc"] != before["gcc"] and after["ld.bfd"] == before["ld.bfd"]
+    assert GCC.identity() == plain
+
+
 FLAGS: dict[Meaning, str] = {
     "debug-directory": "-fdebug-prefix-map=$(CURDIR)=D",
     "function-sections": "-ffunction-sections",
