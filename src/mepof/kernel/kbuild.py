@@ -499,7 +499,7 @@ def _environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> di
         "MFLAGS": "",
         "MAKELEVEL": "0",
         "LC_ALL": "C",
-        **sharing.environment(toolchain, paths.cache, paths.work, share=spec.share),
+        **sharing.environment(toolchain, spec.arch, paths.cache, paths.work, share=spec.share),
     }
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from mepof.arch import Arch
 from mepof.kernel import pruned
 from mepof.process import run
 from mepof.toolchain.protocol import Toolchain
@@ -38,11 +39,12 @@ def has_ccache() -> bool:
 
 
 def environment(
-    toolchain: Toolchain, directory: Path, work: Path, *, share: bool
+    toolchain: Toolchain, arch: Arch, directory: Path, work: Path, *, share: bool
 ) -> dict[str, str | None]:
     """Settings of ccache, which do not depend on the caller's.
 
     Args:
+        arch: what is built for.
         directory: the store's directory for what can be made again.
         work: the build's own directory, which gets the program by which ccache compiles.
         share: take objects of other builds, and leave them these.
@@ -57,9 +59,17 @@ def environment(
         # By the dependency files that kbuild writes anyway, not by preprocessing everything
         # first, which made a first build 50 % slower.
         "CCACHE_DEPEND": "1",
+        "CCACHE_COMPILERCHECK": _compiler_check(toolchain, arch),
         **({"CCACHE_PREFIX": str(write_compile(toolchain, work))} if prunes else {}),
         **({} if share else {"CCACHE_DISABLE": "1"}),
     }
+
+
+def _compiler_check(toolchain: Toolchain, arch: Arch) -> str:
+    """How ccache tells compilers apart. It looks at the program alone: who builds a compiler of
+    their own may replace what this loads or starts."""
+    content = toolchain.compiler_content(arch)
+    return "mtime" if content is None else f"string:{content}"
 
 
 def write_compile(toolchain: Toolchain, directory: Path) -> Path:

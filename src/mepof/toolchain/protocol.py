@@ -150,6 +150,17 @@ class Toolchain(Protocol):
             EnvironmentLack: one of them is missing.
         """
 
+    def compiler_content(self, arch: Arch) -> str | None:
+        """A digest of the compiler that depends on no path or time; None for the system's, whose
+        packages give each version another time.
+
+        Args:
+            arch: what is built for.
+
+        Raises:
+            EnvironmentLack: it is missing.
+        """
+
     def banner(self, role: Role, arch: Arch | None = None) -> str:
         """The line in which a tool reports its version.
 

@@ -184,6 +184,15 @@ class Versioned:
         digests = "".join(f", {_digest(path)[:16]}" for path in own)
         return self.banner(role, arch) + digests
 
+    def compiler_content(self, arch: Arch) -> str | None:
+        # For this machine, too: a build has programs of its own.
+        both = (arch, None)
+        programs = (each for one in both for each in self.programs_of("compiler", one))
+        if not any(map(_own, programs)):
+            return None
+        known = "\n".join(self._identified("compiler", one) for one in both)
+        return hashlib.sha256(known.encode()).hexdigest()
+
     def programs_of(self, role: Role, arch: Arch | None) -> tuple[str, ...]:
         """What does the work of a tool: itself, and what it starts."""
         return (self.tool(role, arch),)

@@ -75,11 +75,13 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
         *("MEPOF_SELECTED=mepof-selected.mk", "CLANG_AUTOFDO_PROFILE=profile"),
         f"MEPOF_EXCLUDE={EXCLUDED}",
     ]
+    content = select(f"clang{SUFFIX}").compiler_content(arch.get("x86-64"))
     environment = {
         **dict.fromkeys(CALLERS, ""),
         **{"KCONFIG_CONFIG": ".config", "MAKEFLAGS": "", "MFLAGS": "", "MAKELEVEL": "0"},
         **{"LC_ALL": "C", "CCACHE_DIR": f"{root}/cache/ccache", "CCACHE_BASEDIR": str(root)},
         **{"CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"},
+        "CCACHE_COMPILERCHECK": f"string:{content}",
         "CCACHE_PREFIX": f"{root}/work/mepof-compile",
     }
     configured = environment | {"KCONFIG_ALLCONFIG": f"{root}/work/tree/build/.mepof-config"}

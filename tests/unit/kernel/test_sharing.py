@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from writers.mini_kernel import SUFFIX
+
+from mepof.kernel import sharing
+from mepof.toolchain import versions
+from mepof.toolchain.protocol import select
 
 from .conftest import SPEC, Bench
+
+VERSION = "echo 'gcc (GCC) 14.2.0'"
 
 
 def test_without_sharing_no_object_is_taken_from_ccache_and_the_images_are_the_same(
@@ -38,7 +46,41 @@ def test_the_callers_settings_of_ccache_decide_nothing_but_where_objects_are_kep
         monkeypatch.setenv(name, "none")
     bench.build()
     own = ("CCACHE_DIR", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "CCACHE_DEPEND")
-    assert set(asked.read_text().split()) == {*own, *kept}
+    assert set(asked.read_text().split()) == {*own, "CCACHE_COMPILERCHECK", *kept}
+
+
+def compiler_check(bench: Bench, toolchain: str) -> str | None:
+    chosen = select(toolchain)
+    found = sharing.environment(chosen, SPEC.arch, bench.root, bench.root, share=False)
+    return found["CCACHE_COMPILERCHECK"]
+
+
+def test_objects_of_ones_own_compiler_are_known_by_what_it_starts_too(bench: Bench) -> None:
+    def machine(name: str) -> Path:
+        inside = bench.root / name
+        inside.mkdir()
+        driver = f"case $1 in -p*) echo $(dirname $0)/${{1##*=}};; *) {VERSION};; esac"
+        for program, text in (("gcc", driver), ("cc1", "exit")):
+            (inside / program).write_text(f"#!/bin/sh\n{text}\n")
+            (inside / program).chmod(0o755)
+        return inside
+
+    here, there = machine("here"), machine("there")
+    os.utime(there / "gcc", (1, 1))
+    before = compiler_check(bench, f"gcc:{here}")
+    assert before is not None and before.startswith("string:")
+    assert compiler_check(bench, f"gcc:{there}") == before
+    with (here / "cc1").open("a") as file:
+        file.write("# another pass\n")
+    versions._digest.cache_clear()
+    assert compiler_check(bench, f"gcc:{here}") != before
+
+
+def test_objects_of_the_systems_compiler_are_known_as_ever(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "_own", lambda program: None)
+    assert compiler_check(bench, f"clang{SUFFIX}") == "mtime"
 
 
 def test_an_object_that_holds_another_file_is_not_taken_from_ccache(bench: Bench) -> None:
