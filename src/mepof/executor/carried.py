@@ -24,7 +24,7 @@ from mepof.plan.body import Elsewhere, Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.execute import Job, execute, execute_part
 from mepof.plan.fingerprint import Ingredients, body_of
-from mepof.plan.model import Step
+from mepof.plan.model import HostInput, Step
 from mepof.plan.remote import Remote
 from mepof.plan.shared import SharedStore
 from mepof.plan.store import Store, default_store
@@ -219,19 +219,23 @@ def _job(request: Request, store: Store, where: Where, stop: threading.Event) ->
             f"{here} keeps artifacts where this machine cannot read them: {store.root}",
             "give both the same --shared-store",
         )
-    body = body_of(request.step, request.bodies())
+    # What the program says of a path is relative to the directory of who asks.
+    inputs = {**request.step.inputs}
+    inputs |= {name: HostInput(path) for name, path in request.host.items()}
+    step = replace(request.step, inputs=inputs)
+    body = body_of(step, request.bodies())
     try:
-        tools = dict(body.identity(request.step))
+        tools = dict(body.identity(step))
     except MepofError as error:
-        raise Unfit(f"{here} cannot do {request.step.id}: {error}") from error
+        raise Unfit(f"{here} cannot do {step.id}: {error}") from error
     wanted = request.ingredients
-    found = Ingredients.of(request.step, body, wanted.inputs, tools)
+    found = Ingredients.of(step, body, wanted.inputs, tools)
     if found.fingerprint() != wanted.fingerprint():
         names = sorted(
             name for name in {*tools, *wanted.tools} if tools.get(name) != wanted.tools.get(name)
         )
         raise Unfit(
-            f"{here} would make {request.step.id} with other tools:"
+            f"{here} would make {step.id} with other tools:"
             f" {', '.join(names) or 'another version of mepof'}",
             "install the same on all machines",
         )
@@ -249,14 +253,14 @@ def _job(request: Request, store: Store, where: Where, stop: threading.Event) ->
             )
         paths[name] = Path(text)
     return Job(
-        request.step,
+        step,
         body,
         wanted,
         wanted.fingerprint(),
         paths,
         request.artifacts,
         frozenset(request.host),
-        Resources(request.cores, body.resources(request.step).device),
+        Resources(request.cores, body.resources(step).device),
         None,
         request.again,
     )

@@ -1,0 +1,83 @@
+"""What a worker makes of a request, without a cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from mepof.executor.carried import Request, Unfit, Where, _job
+from mepof.plan.digest import HostDigests
+from mepof.plan.fingerprint import Ingredients
+from mepof.plan.model import HostInput, Step
+from mepof.plan.store import Store
+from mepof.toolchain.versions import banner_of
+
+from .fake_steps import Fake
+
+
+class Compiling(Fake):
+    """Its result depends on the compiler, and on what its input says of itself."""
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        given = step.inputs["config"]
+        assert isinstance(given, HostInput)
+        return {"tool": banner_of("mcc", None), "config": Path(given.path).read_text()}
+
+
+@dataclass
+class Machine:
+    """A worker with a compiler and a file."""
+
+    root: Path
+    step: Step = field(
+        default_factory=lambda: Step("x/build", "fake", {}, {"config": HostInput("my.config")})
+    )
+
+    def install(self, version: str) -> None:
+        (self.root / "mcc").write_text(f"#!/bin/sh\necho mcc {version}\n")
+        (self.root / "mcc").chmod(0o755)
+
+    def asked(self, version: str) -> Request:
+        """The request of who has a version of the compiler."""
+        path = self.root / "my.config"
+        body, store = Compiling(), Store(self.root / "store")
+        store.open()
+        inputs = {"config": HostDigests(store.host_memory).digest(path)}
+        tools = {"tool": f"mcc {version}", "config": path.read_text()}
+        return Request(
+            run="run",
+            bodies=lambda: {"fake": body},
+            step=self.step,
+            ingredients=Ingredients.of(self.step, body, inputs, tools),
+            artifacts={},
+            host={"config": str(path)},
+            cores=1,
+            again=False,
+            client=Where.of(store),
+        )
+
+    def taken(self, request: Request) -> Step:
+        """The step as the worker performs it."""
+        store = Store(self.root / "store")
+        store.open()
+        return _job(request, store, Where.of(store), threading.Event()).step
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (tmp_path / "my.config").write_text("CONFIG_NET=y\n")
+    made = Machine(tmp_path)
+    made.install("1.0")
+    yield made
+
+
+def test_a_relative_path_means_the_file_of_who_asks(machine: Machine) -> None:
+    step = machine.taken(machine.asked("1.0"))
+    assert step.inputs == {"config": HostInput(str(machine.root / "my.config"))}
