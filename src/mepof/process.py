@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 
@@ -27,6 +28,28 @@ _WATCH_SECONDS = 0.1
 _PIECE_BYTES = 1 << 16
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
+
+
+class _Cached(Protocol):
+    def cache_clear(self) -> None: ...
+
+
+_Remembered = TypeVar("_Remembered", bound=_Cached)
+_REMEMBERED: list[_Cached] = []
+
+
+def of_machine(cached: _Remembered) -> _Remembered:
+    """Mark a cached function whose answers are about this machine, such as its programs'
+    versions."""
+    _REMEMBERED.append(cached)
+    return cached
+
+
+def look_again() -> None:
+    """Forget what is known of this machine. A process that lives for longer than one run calls this
+    before each, as programs may have been installed since."""
+    for cached in _REMEMBERED:
+        cached.cache_clear()
 
 
 @dataclass(frozen=True)

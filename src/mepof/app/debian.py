@@ -23,7 +23,7 @@ from mepof.app.layers import decompressed, overlay
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.plan.digest import file_digest
 from mepof.plan.store import default_store
-from mepof.process import find_tool, run
+from mepof.process import find_tool, of_machine, run
 
 #: What every `apt-get update` of this machine writes to.
 HOST_LISTS = Path("/var/lib/apt/lists/partial")
@@ -42,6 +42,7 @@ _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER = 60
 
 
+@of_machine
 @cache
 def package_files(
     names: tuple[str, ...], left_out: tuple[str, ...], arch: str, release: str | None = None

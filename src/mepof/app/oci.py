@@ -22,6 +22,7 @@ from mepof.app.layers import HIDDEN, decompressed, overlay
 from mepof.described import first_error, refuse_special
 from mepof.errors import InputError
 from mepof.plan.store import default_store
+from mepof.process import of_machine
 
 _NAME = "org.opencontainers.image.ref.name"
 _DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
@@ -94,6 +95,7 @@ class Image:
     left_out: tuple[str, ...] = ()
 
 
+@of_machine
 @cache
 def read_image(layout: Path, name: str | None, arch: str) -> Image:
     """The image in a layout for an architecture.

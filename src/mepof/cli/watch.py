@@ -29,7 +29,7 @@ from mepof.executor.protocol import EXECUTORS
 from mepof.executor.stores import default_shared
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.store import default_store
-from mepof.process import Completed, run
+from mepof.process import Completed, look_again, run
 from mepof.source.protocol import Workshop
 from mepof.toolchain.protocol import Run
 
@@ -122,6 +122,7 @@ def _follow(watcher: Watcher, cancel: threading.Event) -> None:
             # With jitter, so that many machines do not ask at once.
             look_at = time.time() + watcher.task.watched.interval * random.uniform(0.9, 1.1)
         pause = 0.0
+        look_again()
         try:
             watcher.round(look)
             due = watcher.next_at()

@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from mepof.process import find_tool, run
+from mepof.process import find_tool, of_machine, run
 
 _BLOCK = 4096
 _REMEDY = "apt-get install e2fsprogs"
@@ -34,6 +34,7 @@ _OPTIONS = (
 _ENVIRONMENT = {"E2FSPROGS_FAKE_TIME": "1704067200", "MKE2FS_CONFIG": "/dev/null"}
 
 
+@of_machine
 @cache
 def identity() -> Mapping[str, str]:
     """What decides the bytes of :func:`make`.

@@ -34,7 +34,7 @@ from mepof.device.qemu_command import BootFiles, command
 from mepof.device.watchdog import Watchdog
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.plan.body import Claim
-from mepof.process import Completed, run
+from mepof.process import Completed, of_machine, run
 
 _MIN_VERSION = (10, 0)
 
@@ -151,6 +151,7 @@ def _machine(name: str) -> Machine:
     return machine
 
 
+@of_machine
 @cache
 def _version(machine: Machine) -> str:
     remedy = f"apt-get install -t bookworm-backports {machine.package}"

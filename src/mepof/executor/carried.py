@@ -28,6 +28,7 @@ from mepof.plan.model import HostInput, Step
 from mepof.plan.remote import Remote
 from mepof.plan.shared import SharedStore
 from mepof.plan.store import Store, default_store
+from mepof.process import look_again
 
 Bodies = Callable[[], Mapping[str, StepBody]]
 
@@ -224,6 +225,7 @@ def _job(request: Request, store: Store, where: Where, stop: threading.Event) ->
     inputs |= {name: HostInput(path) for name, path in request.host.items()}
     step = replace(request.step, inputs=inputs)
     body = body_of(step, request.bodies())
+    look_again()  # an upgrade since the last step would not be seen
     try:
         tools = dict(body.identity(step))
     except MepofError as error:

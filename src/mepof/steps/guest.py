@@ -13,6 +13,7 @@ from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Input, Step
+from mepof.process import of_machine
 from mepof.spec.guest import Guest
 from mepof.toolchain import guest
 from mepof.toolchain.requirements import is_static
@@ -69,6 +70,7 @@ def _sources_digest() -> str:
     return files_digest(root, (path for path in files if path.is_file()))
 
 
+@of_machine
 @cache
 def _busybox_digest() -> str:
     remedy = "apt-get install busybox-static"

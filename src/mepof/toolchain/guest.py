@@ -9,7 +9,7 @@ from pathlib import Path
 from mepof import arch
 from mepof.arch import Guest
 from mepof.errors import EnvironmentLack, InputError
-from mepof.process import find_tool, run, version_line
+from mepof.process import find_tool, of_machine, run, version_line
 
 
 def target(name: str) -> Guest:
@@ -28,6 +28,7 @@ def target(name: str) -> Guest:
     return found
 
 
+@of_machine
 @cache
 def identity(guest: Guest) -> dict[str, str]:
     """What decides the bytes of a guest's programs, beside the sources.
@@ -43,6 +44,7 @@ def identity(guest: Guest) -> dict[str, str]:
     }
 
 
+@of_machine
 @cache
 def library_identity(guest: Guest, names: tuple[str, ...]) -> dict[str, str]:
     """What decides the bytes of programs with these static libraries (``sqlite3``).

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from mepof.errors import EnvironmentLack
-from mepof.process import find_tool, run
+from mepof.process import find_tool, of_machine, run
 from mepof.toolchain import clang
 
 # The emulated PMU needs the interface of this version.
@@ -28,6 +28,7 @@ def suffix_here() -> str:
     return suffix_for(clang.TOOLCHAIN.suffix() or f"-{MIN_VERSION}")
 
 
+@of_machine
 @cache
 def llvm_config() -> str:
     """The program that reports where the LLVM is whose models are read.

@@ -12,11 +12,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 from mepof.errors import EnvironmentLack, InputError
-from mepof.process import run
+from mepof.process import of_machine, run
 
 _LISTED = re.compile(r"^\s*(\S+) \(libc6,x86-64.*\) => (\S+)$")
 
 
+@of_machine
 @cache
 def closure(program: str, package: str | None) -> tuple[Path, ...]:
     """A program, its interpreter, and all libraries, each under the name by which it is looked up.
@@ -102,6 +103,7 @@ def _texts(dynamic: DynamicSection, tag: str) -> list[str]:
     return [getattr(entry, attribute) for entry in dynamic.iter_tags(tag)]
 
 
+@of_machine
 @cache
 def _cache() -> dict[str, Path]:
     """Files by library name, as in the dynamic linker's cache; the first of a name counts."""

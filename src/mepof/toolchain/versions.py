@@ -22,7 +22,7 @@ from pydantic import Field
 from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.process import run
+from mepof.process import of_machine, run
 from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role
 
 _NUMBER = re.compile(r"\b\d+\.\d+")
@@ -362,6 +362,7 @@ class Versions(Generic[T]):
         return next(complete, next(compilers, None))
 
 
+@of_machine
 @cache
 def banner_of(tool: str, remedy: str | None, words: tuple[str, ...] = ("--version",)) -> str:
     """The line in which a program reports its version, asked by these words."""
@@ -387,6 +388,7 @@ def _own(program: str) -> Path | None:
     return path
 
 
+@of_machine
 @cache
 def _digest(path: Path) -> str:
     """The SHA-256 of a program, and of those of its shared libraries that are not the system's."""
@@ -401,6 +403,7 @@ def _digest(path: Path) -> str:
     return found.hexdigest()
 
 
+@of_machine
 @cache
 def _version(tool: str, remedy: str | None) -> str:
     found = re.search(r"version (\d+(?:\.\d+)*)", banner_of(tool, remedy))

@@ -14,6 +14,7 @@ from mepof.plan.digest import HostDigests
 from mepof.plan.fingerprint import Ingredients
 from mepof.plan.model import HostInput, Step
 from mepof.plan.store import Store
+from mepof.process import look_again
 from mepof.toolchain.versions import banner_of
 
 from .fake_steps import Fake
@@ -76,8 +77,17 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
     made = Machine(tmp_path)
     made.install("1.0")
     yield made
+    look_again()
 
 
 def test_a_relative_path_means_the_file_of_who_asks(machine: Machine) -> None:
     step = machine.taken(machine.asked("1.0"))
     assert step.inputs == {"config": HostInput(str(machine.root / "my.config"))}
+
+
+def test_a_worker_states_the_tools_that_it_has_now(machine: Machine) -> None:
+    machine.taken(machine.asked("1.0"))
+    machine.install("1.1")
+    with pytest.raises(Unfit, match="with other tools: tool"):
+        machine.taken(machine.asked("1.0"))
+    machine.taken(machine.asked("1.1"))
