@@ -21,6 +21,7 @@ from mepof.kernel import (
     layout,
     modules,
     objtool,
+    outside,
     overlay,
     rewriting,
     sharing,
@@ -343,9 +344,12 @@ def keep(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> None:
 
 def _as_earlier(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> earlier.Build:
     """What a build is to another that could begin with its objects."""
+    config = (paths.objects / ".config").read_text(encoding="utf-8")
+    held = outside.digest(outside.named_in(config))
     family = (
         *(paths.tree.name, spec.arch.name, sorted(toolchain.identity(spec.arch).items())),
-        *(_digest((paths.objects / ".config").read_bytes()), earlier.BOOT.read_text()),
+        *(_digest(config.encode()), earlier.BOOT.read_text()),
+        *(() if held is None else (held,)),
     )
     laid = {each.name: overlay_digest((each.name,)) for each in _overlays(spec, paths.tree)}
     selected = [(each.names(), each.cflags) for each in spec.selected]

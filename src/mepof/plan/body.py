@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -98,6 +98,7 @@ class StepContext:
         journal: the journal of the run so far for ``volatile`` bodies; None for all others,
             whose results must not depend on it.
         parts: performs parts of the step on other machines; None if there are none.
+        tools: what the body's ``identity`` gave when the step was planned.
     """
 
     step: Step
@@ -111,6 +112,7 @@ class StepContext:
     cancel: threading.Event
     journal: Path | None = None
     parts: Elsewhere | None = None
+    tools: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def params(self) -> Mapping[str, Json]:

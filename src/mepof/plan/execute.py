@@ -188,6 +188,7 @@ def _make(
             cancel=cancel,
             journal=job.journal,
             parts=job.parts,
+            tools=job.ingredients.tools,
             script=script,
         )
         with _full_disk_detected(store, log):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,7 @@ from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError, listed
-from mepof.kernel import exclusions, installed, kbuild, kconfig, objtool, rewriting
+from mepof.kernel import exclusions, installed, kbuild, kconfig, objtool, outside, rewriting
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
@@ -46,6 +46,8 @@ _MIN_SILENCE = 30.0
 _SLOWER = 3
 # MiB that a link takes at most: estimates, by which a cluster puts few of them on one machine.
 _MEMORY, _LTO_MEMORY = 3072, 8192
+# What the identity calls the files that the configuration names.
+_OUTSIDE = "files of the config"
 
 
 class KernelBuildBody:
@@ -111,11 +113,13 @@ class KernelBuildBody:
         guest = arch.get(asked.arch).guest
         loader = module_archive.identity(guest) if with_modules and guest is not None else {}
         rewriter = {"rewriter": toolchain.banner("rewriter")} if rewritten else {}
+        held = outside.digest(_outside([*config_files(asked, own)]))
         return {
             **toolchain.identity(arch.get(asked.arch)),
             **rewriter,
             **booted,
             **loader,
+            **({} if held is None else {_OUTSIDE: held}),
             **ALGORITHMS.identity(*algorithms_of(asked)),
             "overlays": kbuild.overlay_digest(spec.overlays),
             "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
@@ -133,6 +137,7 @@ class KernelBuildBody:
                 build, selection = build.within(selection, made.image_bytes)
             build.keep_list()
         build.make()
+        build.check_outside()
         if asked.installed:
             build.keep_installed()
         build.note_release()
@@ -204,6 +209,27 @@ class _Build:
 
         found = fitting(selection, limit, image_of)
         return of(found), found
+
+    def check_outside(self) -> None:
+        """Check that what the kernel holds from outside the tree is what the fingerprint says.
+
+        Raises:
+            WorkError: it has changed.
+        """
+        named = _outside(self.ingredients.spec().fragments)
+        if outside.digest(named) != self.context.tools.get(_OUTSIDE):
+            raise WorkError(
+                "a file that the config names has changed since the run began: one of "
+                + listed([str(each) for each in sorted(named)], 4),
+                "run again",
+            )
+        config = (self.context.output / "config").read_text(encoding="utf-8")
+        unknown = sorted(each for each in outside.named_in(config) - named if each.exists())
+        if unknown:
+            self.context.note(
+                f"the tree's own configuration names {listed([str(each) for each in unknown], 4)}, "
+                "whose changes are not noticed: name it in a config of yours"
+            )
 
     def keep_list(self) -> None:
         """Keep the list of what is instrumented: of the others, the profile will know nothing."""
@@ -470,6 +496,11 @@ class _Build:
                 self.context.note(
                     f"{drift.matched_percent:.1f} % of the profile's samples still match"
                 )
+
+
+def _outside(fragments: Sequence[Path]) -> frozenset[Path]:
+    """The files outside the tree that the fragments name of those that exist."""
+    return outside.named_by(kconfig.merge([path for path in fragments if path.is_file()]))
 
 
 BODY = KernelBuildBody()

@@ -1,0 +1,93 @@
+"""``kernel-build``: what a configuration names outside the tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mepof.errors import WorkError
+from mepof.events import StepNote
+from mepof.kernel import kbuild
+from mepof.plan.model import HostInput, Json, Step, StepInput
+from mepof.steps import kernel_build
+
+from .room import Room
+
+PARAMS: dict[str, Json] = {
+    **{"arch": "x86-64", "config": ["slim", None], "toolchain": "clang", "options": []},
+    "uses": [],
+}
+
+
+@dataclass
+class Build:
+    """A build with a certificate of the user's.
+
+    Attributes:
+        config: the lines that the finished kernel has.
+        changes: what the certificate becomes while the kernel is built.
+    """
+
+    room: Room
+    key: Path
+    config: str = ""
+    changes: str | None = None
+
+    @property
+    def own(self) -> Path:
+        return self.room.root / "my.config"
+
+    def identity(self) -> dict[str, str]:
+        inputs = {"source": StepInput("source"), "config.1": HostInput(str(self.own))}
+        return dict(kernel_build.BODY.identity(Step("x/build", "kernel-build", PARAMS, inputs)))
+
+    def run(self) -> list[str]:
+        """Its notes."""
+        tools = self.identity()
+        inputs = {"source": self.room.root, "config__1": self.own}
+        context = self.room.context("kernel-build", PARAMS, **inputs)
+        kernel_build.BODY.run(replace(context, tools=tools))
+        return [event.text for event in self.room.events if isinstance(event, StepNote)]
+
+    def make(self, spec: object, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+        (paths.output / "config").write_text(self.config or self.own.read_text())
+        if self.changes is not None:
+            self.key.write_text(self.changes)
+
+
+@pytest.fixture
+def build(room: Room, toolchain: None, monkeypatch: pytest.MonkeyPatch) -> Build:
+    key = room.root / "ca.pem"
+    key.write_text("one")
+    made = Build(room, key)
+    made.own.write_text(f'CONFIG_SYSTEM_TRUSTED_KEYS="{key}"\n')
+    monkeypatch.setattr(kbuild, "build", made.make)
+    monkeypatch.setattr(kbuild, "keep", lambda spec, toolchain, paths: None)
+    return made
+
+
+def test_a_certificate_is_part_of_the_identity(build: Build) -> None:
+    before = build.identity()
+    assert build.identity() == before
+    build.key.write_text("two")
+    after = build.identity()
+    assert {name for name in after if after[name] != before[name]} == {"files of the config"}
+    build.key.unlink()
+    assert "files of the config" not in build.identity()
+
+
+def test_a_certificate_that_changes_while_a_kernel_is_built_is_an_error(build: Build) -> None:
+    assert build.run() == []
+    build.changes = "two"
+    with pytest.raises(WorkError, match=r"has changed since the run began: one of .*ca\.pem"):
+        build.run()
+
+
+def test_a_certificate_that_only_the_tree_names_is_noted(build: Build) -> None:
+    build.config = build.own.read_text()
+    build.own.write_text("CONFIG_NET=y\n")
+    (note,) = build.run()
+    assert "own configuration names" in note and "ca.pem, whose changes are not noticed" in note
