@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from mepof.algorithm.external import check_profile
@@ -20,6 +21,7 @@ class ProfileMergeBody:
 
     kind = ProfileMerge.kind
     phase: Phase = "convert"
+    version = 2
 
     def check(self, step: Step) -> None:
         """Refuse files that are not profiles of the algorithm."""
@@ -53,10 +55,11 @@ class ProfileMergeBody:
         known = [ProfileDescription.find(directory) for directory, _ in weighted]
         builds = [None if each is None else each.build for each in known]
         same = builds[0] if all(build == builds[0] for build in builds) else None
+        exact = all(each is not None and each.quality.exact for each in known)
         ProfileDescription(
             algorithm=asked.algorithm,
             build=same,
-            quality=quality,
+            quality=replace(quality, exact=exact),
             executed_objects=executed_objects(known),
         ).write(context.output)
 

@@ -236,6 +236,21 @@ def test_a_merged_profile_belongs_to_a_build_only_if_all_profiles_do(
         assert known(context.output)[2] == build
 
 
+@pytest.mark.parametrize("exact", [(True,), (True, True), (True, False), (True, None)])
+def test_a_merged_profile_is_exact_if_all_profiles_are(
+    room: Room, algorithm: FakeAlgorithm, exact: tuple[bool | None, ...]
+) -> None:
+    inputs = {}
+    for number, one in enumerate(exact):
+        given = room.directory(f"given{number}", kernel_profdata="x")
+        if one is not None:
+            describe(given, "pgo", replace(GOOD, exact=one), ORIGIN)
+        inputs[f"profiles__{number}__profile"] = given
+    context = room.context("profile-merge", merged_by("1" * len(exact)), **inputs)
+    profile_merge.BODY.run(context)
+    assert known(context.output)[1].exact == all(exact)
+
+
 @pytest.mark.parametrize("algorithm_name", ["autofdo+propeller", "propeller"])
 def test_profiles_of_a_layout_are_not_merged(
     room: Room, toolchain: None, algorithm_name: str
