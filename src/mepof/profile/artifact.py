@@ -61,7 +61,8 @@ def profile_files(given: Path) -> tuple[Path, ...]:
     Raises:
         InputError: the directory does not contain a profile.
     """
-    files = tuple(path for path in sorted(given.iterdir()) if path.suffix != ".json")
+    inside = sorted(given.iterdir())
+    files = tuple(path for path in inside if path.suffix != ".json" and path.is_file())
     if not files:
         raise InputError(f"{given} does not contain a profile")
     return files

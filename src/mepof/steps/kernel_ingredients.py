@@ -18,7 +18,7 @@ from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import Option, options
 from mepof.plan.body import StepContext
 from mepof.plan.typed import In
-from mepof.profile.artifact import ProfileDescription, profile_directory, profile_files
+from mepof.profile.artifact import ProfileDescription, profile_directory
 from mepof.spec.kernel_build import KernelBuild
 from mepof.toolchain.protocol import Tools, check_requirements, select
 
@@ -225,10 +225,12 @@ def _without_unexecuted(
     copy = work / "profile-executed"
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir()
-    for path in profile_files(profile):
-        shutil.copyfile(path, copy / path.name)
+    # A directory of the user's may have anything else.
     for name in dict.fromkeys(algorithms):
-        ALGORITHMS.get(name).drop_unexecuted(copy, tools)
+        algorithm = ALGORITHMS.get(name)
+        for file in algorithm.profile_names:
+            shutil.copyfile(profile / file, copy / file)
+        algorithm.drop_unexecuted(copy, tools)
     if known is not None and known.executed_objects is not None:
         (copy / EXECUTED_OBJECTS).write_text("\n".join(known.executed_objects) + "\n")
     return copy

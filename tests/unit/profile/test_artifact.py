@@ -29,6 +29,7 @@ def test_the_build_of_a_foreign_profile_is_not_known(tmp_path: Path) -> None:
 def test_the_files_of_a_profile_are_all_but_its_descriptions(tmp_path: Path) -> None:
     for name in ("kernel.ld_profile", "kernel.cc_profile"):
         (tmp_path / name).touch()
+    (tmp_path / "older").mkdir()
     Collection.of("rand", [], [], 1, "6.12").write(tmp_path)
     artifact.ProfileDescription(algorithm="propeller", build=None, quality=QUALITY).write(tmp_path)
     assert artifact.profile_files(tmp_path) == (

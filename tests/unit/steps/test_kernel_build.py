@@ -235,6 +235,7 @@ def test_files_in_which_nothing_ran_are_compiled_as_without_a_profile(
     room: Room, monkeypatch: pytest.MonkeyPatch, tools: Path
 ) -> None:
     profile = counts(room, "init/a.o")
+    (profile / "older").mkdir()  # a directory of the user's may have anything
     (flags,) = built(room, monkeypatch, PGO, profile=profile).selected
     assert flags.names() == ["init/a.o"]
     params: dict[str, Json] = {**PGO, "options": ["ColdSmall"]}
