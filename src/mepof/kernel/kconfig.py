@@ -240,6 +240,14 @@ def may_have_modules(files: Sequence[Path]) -> bool:
     return wanted == ["y"] if wanted else merged.base != "allnoconfig"
 
 
+def may_have_btf(files: Sequence[Path]) -> bool:
+    """Whether a configuration of these fragments can have BTF, which pahole writes."""
+    merged = merge(files)
+    wanted = [s.value for s in merged.settings if s.symbol == "DEBUG_INFO_BTF"]
+    # By default, no kernel has it; a defconfig may.
+    return wanted == ["y"] if wanted else merged.base not in ("allnoconfig", "alldefconfig")
+
+
 def has_modules(config: str) -> bool:
     """Whether a finished ``.config`` allows modules."""
     return "CONFIG_MODULES=y" in config.splitlines()

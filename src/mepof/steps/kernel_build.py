@@ -38,6 +38,7 @@ from mepof.steps.kernel_ingredients import (
 )
 from mepof.suite.cases import selfcheck
 from mepof.toolchain.protocol import Tools, check_files, check_requirements, select
+from mepof.toolchain.versions import banner_of, identified
 
 _BOOT_SECONDS = 120.0
 # Of a search: a kernel hangs if it is silent for so long, and for so many times as long as another
@@ -113,13 +114,15 @@ class KernelBuildBody:
         guest = arch.get(asked.arch).guest
         loader = module_archive.identity(guest) if with_modules and guest is not None else {}
         rewriter = {"rewriter": toolchain.banner("rewriter")} if rewritten else {}
-        held = outside.digest(_outside([*config_files(asked, own)]))
+        fragments = [*config_files(asked, own)]
+        held = outside.digest(_outside(fragments))
         return {
             **toolchain.identity(arch.get(asked.arch)),
             **rewriter,
             **booted,
             **loader,
             **({} if held is None else {_OUTSIDE: held}),
+            **_pahole(fragments),
             **ALGORITHMS.identity(*algorithms_of(asked)),
             "overlays": kbuild.overlay_digest(spec.overlays),
             "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
@@ -501,6 +504,14 @@ class _Build:
 def _outside(fragments: Sequence[Path]) -> frozenset[Path]:
     """The files outside the tree that the fragments name of those that exist."""
     return outside.named_by(kconfig.merge([path for path in fragments if path.is_file()]))
+
+
+def _pahole(fragments: Sequence[Path]) -> dict[str, str]:
+    """What writes the kernel's BTF; nothing if it is not installed, which then is an error."""
+    present = [path for path in fragments if path.is_file()]
+    if shutil.which("pahole") is None or not kconfig.may_have_btf(present):
+        return {}
+    return {"pahole": identified(banner_of("pahole", None), "pahole")}
 
 
 BODY = KernelBuildBody()

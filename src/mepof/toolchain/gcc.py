@@ -14,7 +14,7 @@ from mepof.errors import EnvironmentLack, InputError, MepofError
 from mepof.process import find_tool, run, version_line
 from mepof.toolchain import gcda
 from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Role, Run
-from mepof.toolchain.versions import Versioned, Versions, banner_of, read_description
+from mepof.toolchain.versions import Versioned, Versions, banner_of, own_file, read_description
 
 # The parentheses hold who packaged it.
 _VERSION = re.compile(r"\) (\d+\.\d+\.\d+)\b")
@@ -64,12 +64,18 @@ class Gcc(Versioned):
         return [str(path) for path in inside if which(path)]
 
     def programs_of(self, role: Role, arch: Arch | None) -> tuple[str, ...]:
-        if role != "compiler" or self.directory is None:
+        if role != "compiler":
             return super().programs_of(role, arch)
-        found = self._compilers() if arch is None else [self.tool(role, arch)]
-        # The driver only starts it.
-        real = (run([each, "-print-prog-name=cc1"]).output.strip() for each in found)
-        return (*found, *real)
+        whole = self.directory is not None and arch is None
+        found = self._compilers() if whole else [self.tool(role, arch)]
+        # The driver only starts these. That of the system starts the system's.
+        started = [
+            run([driver, f"-print-prog-name={name}"]).output.strip()
+            for driver in found
+            if own_file(driver) is not None
+            for name in (("cc1",) if arch is None else ("cc1", "as"))
+        ]
+        return (*found, *started)
 
     def banner(self, role: Role, arch: Arch | None = None) -> str:
         if role != "compiler" or self.directory is None or arch is not None:

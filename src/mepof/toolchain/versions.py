@@ -179,16 +179,13 @@ class Versioned:
     def _identified(self, role: Role, arch: Arch | None) -> str:
         """Its version; of a tool that no package manager put there, who rebuilds it without a new
         version sees a new one nevertheless."""
-        programs = self.programs_of(role, arch)
-        own = [path for program in programs if (path := _own(program)) is not None]
-        digests = "".join(f", {_digest(path)[:16]}" for path in own)
-        return self.banner(role, arch) + digests
+        return identified(self.banner(role, arch), *self.programs_of(role, arch))
 
     def compiler_content(self, arch: Arch) -> str | None:
         # For this machine, too: a build has programs of its own.
         both = (arch, None)
         programs = (each for one in both for each in self.programs_of("compiler", one))
-        if not any(map(_own, programs)):
+        if not any(map(own_file, programs)):
             return None
         known = "\n".join(self._identified("compiler", one) for one in both)
         return hashlib.sha256(known.encode()).hexdigest()
@@ -379,7 +376,14 @@ def banner_of(tool: str, remedy: str | None, words: tuple[str, ...] = ("--versio
     return next(numbered, lines[0] if lines else "unknown")
 
 
-def _own(program: str) -> Path | None:
+def identified(banner: str, *programs: str) -> str:
+    """What a tool's version line and digests of those of its programs that are not the system's
+    say of it."""
+    own = [path for program in programs if (path := own_file(program)) is not None]
+    return banner + "".join(f", {_digest(path)[:16]}" for path in own)
+
+
+def own_file(program: str) -> Path | None:
     """The file of a program that is not the system's, whose versions say which build they are."""
     found = shutil.which(program)
     path = Path(found).resolve() if found is not None else None
@@ -397,7 +401,7 @@ def _digest(path: Path) -> str:
     loaded = (each.group(1) for each in map(_LOADED.search, listed.splitlines()) if each)
     found = hashlib.sha256()
     for part in (str(path), *sorted(loaded)):
-        if (own := _own(part)) is not None:
+        if (own := own_file(part)) is not None:
             with own.open("rb") as file:
                 found.update(hashlib.file_digest(file, "sha256").digest())
     return found.hexdigest()

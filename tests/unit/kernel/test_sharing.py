@@ -79,7 +79,7 @@ def test_objects_of_ones_own_compiler_are_known_by_what_it_starts_too(bench: Ben
 def test_objects_of_the_systems_compiler_are_known_as_ever(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "_own", lambda program: None)
+    monkeypatch.setattr(versions, "own_file", lambda program: None)
     assert compiler_check(bench, f"clang{SUFFIX}") == "mtime"
 
 

@@ -12,6 +12,7 @@ from mepof.errors import WorkError
 from mepof.events import StepNote
 from mepof.kernel import kbuild
 from mepof.plan.model import HostInput, Json, Step, StepInput
+from mepof.process import look_again
 from mepof.steps import kernel_build
 
 from .room import Room
@@ -41,7 +42,10 @@ class Build:
         return self.room.root / "my.config"
 
     def identity(self) -> dict[str, str]:
-        inputs = {"source": StepInput("source"), "config.1": HostInput(str(self.own))}
+        named = PARAMS["config"]
+        assert isinstance(named, list)
+        own = f"config.{len(named) - 1}"
+        inputs = {"source": StepInput("source"), own: HostInput(str(self.own))}
         return dict(kernel_build.BODY.identity(Step("x/build", "kernel-build", PARAMS, inputs)))
 
     def run(self) -> list[str]:
@@ -67,6 +71,30 @@ def build(room: Room, toolchain: None, monkeypatch: pytest.MonkeyPatch) -> Build
     monkeypatch.setattr(kbuild, "build", made.make)
     monkeypatch.setattr(kbuild, "keep", lambda spec, toolchain, paths: None)
     return made
+
+
+@pytest.mark.parametrize(
+    ("lines", "held"),
+    [
+        ("CONFIG_DEBUG_INFO_BTF=y", True),
+        ("CONFIG_NET=y", False),
+        ("# base: defconfig", True),
+        ("# base: defconfig\n# CONFIG_DEBUG_INFO_BTF is not set", False),
+    ],
+)
+def test_what_writes_btf_is_part_of_the_identity_where_there_may_be_some(
+    build: Build, monkeypatch: pytest.MonkeyPatch, lines: str, held: bool
+) -> None:
+    monkeypatch.setitem(PARAMS, "config", [None] if "base" in lines else ["slim", None])
+    build.own.write_text(f"{lines}\n")
+    assert "pahole" not in build.identity()
+    pahole = build.room.root / "pahole"
+    pahole.write_text("#!/bin/sh\necho v1.30\n")
+    pahole.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{pahole.parent}:/usr/bin:/bin")
+    look_again()
+    found = build.identity().get("pahole", "")
+    assert found.startswith("v1.30, ") == held
 
 
 def test_a_certificate_is_part_of_the_identity(build: Build) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mepof import arch
 from mepof.errors import EnvironmentLack, InputError
-from mepof.process import run
+from mepof.process import look_again, run
 from mepof.toolchain import versions
 from mepof.toolchain.gcc import TOOLCHAIN, Gcc
 from mepof.toolchain.protocol import Meaning, check_files, check_requirements, select
@@ -222,6 +222,32 @@ def test_a_directory_with_a_cross_compiler(machine: Path, tmp_path: Path) -> Non
     assert variables["CC"] == f"{inside}/{prefix}gcc"
     assert variables["LD"] == f"{inside}/{prefix}ld.bfd"
     assert variables["HOSTCC"] == "gcc"
+
+
+def test_all_that_ones_own_compiler_starts_is_part_of_the_identity(
+    machine: Path, tmp_path: Path
+) -> None:
+    arm64, inside = arch.get("arm64"), tmp_path / "own"
+    inside.mkdir()
+    prefix = inside / "aarch64-none-linux-gnu-"
+    for name in BINUTILS:
+        script(Path(f"{prefix}{name}"), f"GNU {name} (Arm GNU Toolchain) 2.41")
+    for name in ("cc1", "as"):
+        script(inside / name, name)
+    driver = Path(f"{prefix}gcc")
+    says = f"echo '{driver.name} (Arm) 13.3.1'"
+    driver.write_text(f"#!/bin/sh\ncase $1 in -p*) echo {inside}/${{1##*=}};; *) {says};; esac\n")
+    driver.chmod(0o755)
+    script(machine / "gcc", "gcc (Debian 12.2.0-14) 12.2.0")
+    seen = []
+    for part in ("", "cc1", "as", f"{prefix.name}ld.bfd"):
+        if part:
+            with (inside / part).open("a") as file:
+                file.write("# rebuilt\n")
+        look_again()
+        seen.append(tuple(sorted(select(f"gcc:{inside}").identity(arm64).items())))
+    assert len({*seen}) == 4
+    assert "GNU ld.bfd (Arm GNU Toolchain) 2.41" in str(seen[0])
 
 
 def test_a_directory_with_nothing_but_a_compiler(machine: Path, tmp_path: Path) -> None:
