@@ -116,8 +116,8 @@ class Use:
     """A build that uses a profile.
 
     Attributes:
-        same_source: the profile is known to be of the same source as the build; None while the
-            build is only planned.
+        same_source: the profile is known to be of the same source as the build, configured alike
+            and for the same architecture; None while the build is only planned.
         exact: everything was counted, nothing sampled.
         cold_small: code that never ran is compiled for size; otherwise functions that never ran
             have no profile, and files in which nothing ran are compiled as without one.

@@ -15,6 +15,7 @@ from mepof.device.observation import Measure
 from mepof.g4 import ast
 from mepof.g4.ast import Adap, Build, Check, Eval, Flash, Merge, Opt, Profile, Program, Recomp, Set
 from mepof.g4.checks import gates_of
+from mepof.g4.draft import config_of
 from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of, quantity_of
 from mepof.g4.names import bind, is_path
@@ -170,7 +171,10 @@ class _Compiler(Tested):
             index, statement.path.text, algorithm or self._foreign(statement.profile.text)
         )
         options = [word.text for word in statement.options]
-        self._image(name, self._used(name, kernel, options, given))
+        wanted = {(kernel.settings.arch, config_of(kernel.settings))}
+        profiled = {(build.arch, build.config) for build in self._profiled_builds(given)}
+        used = self._used(name, kernel, options, given, other_kernel=not profiled <= wanted)
+        self._image(name, used)
 
     def _plain(self, index: int, statement: Build) -> None:
         name = self._name(index)
@@ -336,6 +340,20 @@ class _Compiler(Tested):
             # Linkers read the seed 0 as no seed.
             again = baseline.model_copy(update={"layout_seed": number + 1})
             yield self._add(f"{first.step.rpartition('/')[0]}/relinked{number + 1}", again)
+
+    def _profiled_builds(self, profile: Input) -> Iterator[KernelBuild[Input]]:
+        """The builds of this program that a profile is of."""
+        pending = [profile]
+        while pending:
+            given = pending.pop()
+            match self._model(given):
+                case ProfileConvert(kernel=kernel):
+                    if isinstance(build := self._model(kernel), KernelBuild):
+                        yield build
+                case ProfileMerge(profiles=profiles):
+                    pending += [each.profile for each in profiles]
+                case ProfileRenew(new=new, old=old):
+                    pending += [new, old]
 
     def _collections(self, kernel: Input) -> list[StepInput] | None:
         """The steps that collected the profile that a kernel is built with.

@@ -36,6 +36,11 @@ class Kernel:
     algorithm: str
 
 
+def config_of(settings: Settings) -> tuple[str | Input, ...]:
+    """The configuration of a kernel: names of ours, and the user's own files."""
+    return tuple(HostInput(part) if "/" in part else part for part in settings.config)
+
+
 @dataclass
 class Draft:
     """Adds the steps that statements have in common, each once."""
@@ -75,6 +80,7 @@ class Draft:
         *,
         suffix: str = "",
         boots: bool = False,
+        other_kernel: bool = False,
     ) -> StepInput:
         settings = kernel.settings
         source = self._source(kernel.path)
@@ -90,7 +96,7 @@ class Draft:
         build = KernelBuild[Input](
             arch=settings.arch,
             toolchain=settings.toolchain,
-            config=tuple(HostInput(part) if "/" in part else part for part in settings.config),
+            config=config_of(settings),
             options=tuple(sorted(options)),
             source=source,
             uses=uses,
@@ -101,15 +107,34 @@ class Draft:
             share=settings.share,
             suffix=suffix,
             installed=bool(suffix),
+            other_kernel=other_kernel,
         )
         return self._add(identifier, build)
 
-    def _used(self, name: str, kernel: Kernel, options: list[str], profile: Input) -> StepInput:
-        """The last build, which must also boot to succeed."""
-        uses = tuple(kernel.algorithm.split("+"))
-        suffix = self._suffix(name)
-        identifier = f"{name}/build"
-        return self._build(identifier, kernel, options, uses, profile, suffix=suffix, boots=True)
+    def _used(
+        self,
+        name: str,
+        kernel: Kernel,
+        options: list[str],
+        profile: Input,
+        *,
+        other_kernel: bool = False,
+    ) -> StepInput:
+        """The last build, which must also boot to succeed.
+
+        Args:
+            other_kernel: the profile is of one with another configuration or architecture.
+        """
+        return self._build(
+            f"{name}/build",
+            kernel,
+            options,
+            tuple(kernel.algorithm.split("+")),
+            profile,
+            suffix=self._suffix(name),
+            boots=True,
+            other_kernel=other_kernel,
+        )
 
     def _suffix(self, name: str) -> str:
         """What tells the release of a packaged kernel from those that it is installed beside."""

@@ -55,6 +55,8 @@ class KernelBuild(StepModel[In], Generic[In]):
         installed: keep what belongs to it where it is installed: the headers with which other
             modules are compiled, and device trees.
         layout_seed: seed of the order in which the linker lays out code; at least 1.
+        other_kernel: the profile is of a kernel with another configuration, or for another
+            architecture.
     """
 
     kind: ClassVar[str] = "kernel-build"
@@ -73,3 +75,4 @@ class KernelBuild(StepModel[In], Generic[In]):
     suffix: str = ""
     installed: bool = False
     layout_seed: int | None = None
+    other_kernel: bool = False

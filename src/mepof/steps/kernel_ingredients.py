@@ -172,7 +172,8 @@ def ingredients_of(asked: KernelBuild[Path], context: StepContext) -> Ingredient
         use = replace(use, same_source=False)
         if known is not None and known.build is not None:
             origin = known.build
-            use = Use(toolchain, origin.source == asked.source.name, known.quality.exact)
+            same = origin.source == asked.source.name and not asked.other_kernel
+            use = Use(toolchain, same, known.quality.exact)
         if cold_small(asked):
             use = replace(use, cold_small=True)
         else:

@@ -205,6 +205,27 @@ def test_recomp_takes_an_external_profile_by_its_path() -> None:
     assert [(r.name, r.kind) for r in made.results] == [("recomp", "image")]
 
 
+@pytest.mark.parametrize(
+    ("between", "differs"),
+    [
+        ("", False),
+        ("set actions 7.", False),
+        ("set config server.", True),
+        ("set config ./my.config.", True),
+        ("set arch arm64.", True),
+    ],
+)
+def test_a_profile_of_another_configuration_or_architecture_is_told(
+    between: str, differs: bool
+) -> None:
+    made = plan(
+        "profile /src pgo rand kbench.\nmerge profile;/old/x.profdata.\n"
+        f"{between}\nrecomp /src merge O3.\nopt /src pgo rand kbench.\n"
+    )
+    assert made.step("recomp/build").params.get("other_kernel", False) == differs
+    assert "other_kernel" not in made.step("opt/build").params
+
+
 def test_merge_weighs_profiles_of_the_program_and_of_files() -> None:
     made = plan(
         "profile /src pgo trav kbench.\nmerge profile;/old/x.profdata 2;0.5.\nrecomp /src merge."

@@ -414,6 +414,9 @@ def test_a_profile_of_another_source_is_matched_by_the_compiler(
     spec = built(room, monkeypatch, {"uses": ["autofdo"]}, profile=given)
     (selected,) = spec.selected
     assert ("-salvage-stale-profile" in selected.cflags) == (not same)
+    params: dict[str, Json] = {"uses": ["autofdo"], "other_kernel": True}
+    (selected,) = built(room, monkeypatch, params, profile=given).selected
+    assert "-salvage-stale-profile" in selected.cflags
 
 
 def identity(params: Mapping[str, Json]) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from mepof.errors import WorkError
 from mepof.events import StepNote
 from mepof.kernel import kbuild
-from mepof.plan.model import HostInput, Json, Step, StepInput
+from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.process import look_again
 from mepof.steps import kernel_build
 
@@ -45,7 +45,10 @@ class Build:
         named = PARAMS["config"]
         assert isinstance(named, list)
         own = f"config.{len(named) - 1}"
-        inputs = {"source": StepInput("source"), own: HostInput(str(self.own))}
+        inputs: dict[str, Input] = {
+            "source": StepInput("source"),
+            own: HostInput(str(self.own)),
+        }
         return dict(kernel_build.BODY.identity(Step("x/build", "kernel-build", PARAMS, inputs)))
 
     def run(self) -> list[str]:
