@@ -11,7 +11,7 @@ from typing import Generic
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
 from mepof.arch import Arch
-from mepof.errors import InputError
+from mepof.errors import InputError, listed
 from mepof.kernel import exclusions, kbuild, kconfig, link_order
 from mepof.kernel.description import Origin
 from mepof.kernel.kbuild import FileFlags
@@ -177,6 +177,11 @@ def ingredients_of(asked: KernelBuild[Path], context: StepContext) -> Ingredient
         if cold_small(asked):
             use = replace(use, cold_small=True)
         else:
+            if known is not None and (gone := _gone(known, asked.source)):
+                context.note(
+                    "files in which something ran are not in this tree, and what has moved from "
+                    f"them is built without the profile: {listed(gone, 4)}"
+                )
             profile = _without_unexecuted(
                 profile, known, names, context.work, Tools(toolchain, context.run)
             )
@@ -189,6 +194,16 @@ def ingredients_of(asked: KernelBuild[Path], context: StepContext) -> Ingredient
             )
         same_as = origin
     return Ingredients(asked, own, profile, use, may_have_modules(asked, own), same_as)
+
+
+def _gone(known: ProfileDescription, tree: Path) -> list[str]:
+    """The files in which something ran, by a profile, that a tree of another source lacks."""
+    if known.build is None or known.build.source == tree.name:
+        return []  # what it lacks, overlays or the build add
+    sources = (Path(name).with_suffix(".c") for name in known.executed_objects or ())
+    # The list has objects of the kernel's own tools where these have a function of the same name.
+    kernel = (each for each in sources if each.parts[0] != "tools")
+    return [str(each) for each in kernel if not (tree / each).exists()]
 
 
 def config_files(asked: KernelBuild[In], own: Sequence[Path]) -> Iterator[Path]:

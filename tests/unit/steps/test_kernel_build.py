@@ -11,7 +11,6 @@ import pytest
 from writers.mini_kernel import SUFFIX, write_tree
 
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
-from mepof.arch import Arch
 from mepof.errors import InputError
 from mepof.events import StepNote
 from mepof.kernel import installed, kbuild, overlay, rewriting
@@ -22,7 +21,6 @@ from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
 from mepof.spec.kernel_build import KernelBuild
 from mepof.steps import kernel_build
-from mepof.toolchain.versions import Versioned
 
 from .room import BUILD, ORIGIN, FakeDevice, Room, describe
 
@@ -241,6 +239,22 @@ def test_files_in_which_nothing_ran_are_compiled_as_without_a_profile(
     params: dict[str, Json] = {**PGO, "options": ["ColdSmall"]}
     (flags,) = built(room, monkeypatch, params, profile=profile).selected
     assert flags.names() == ("%",)
+
+
+@pytest.mark.parametrize(("source", "notes"), [("another", 1), (None, 0)])
+def test_files_that_are_gone_with_what_ran_in_them_are_noted(
+    room: Room, monkeypatch: pytest.MonkeyPatch, tools: Path, source: str | None, notes: int
+) -> None:
+    profile = counts(room)
+    (room.root / "init").mkdir()
+    (room.root / "init/a.c").touch()
+    origin = ORIGIN.model_copy(update={"source": source or room.root.name})
+    ran = ("init/a.o", "mm/swap.o", "tools/objtool/librbtree.o")
+    describe(profile, "pgo", Quality(3, 2, 66.0, "good"), origin, ran)
+    built(room, monkeypatch, PGO, profile=profile)
+    told = [each.text for each in room.events if isinstance(each, StepNote)]
+    gone = [text for text in told if "built without the profile: mm/swap.c" in text]
+    assert len(gone) == notes == sum("not in this tree" in text for text in told)
 
 
 def test_options_about_a_profile_are_for_the_files_in_which_something_ran(
@@ -508,20 +522,6 @@ def test_a_release_to_which_git_would_add_is_noted(
             "the release is 6.12.117-sku7: CONFIG_LOCALVERSION_AUTO finds no git"
         )
         assert note.endswith("put the whole suffix into CONFIG_LOCALVERSION")
-
-
-def test_what_compiles_for_another_machine_is_part_of_the_identity(
-    tools: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str | None] = []
-
-    def told(self: Versioned, arch: Arch | None = None) -> dict[str, str]:
-        asked.append(None if arch is None else arch.name)
-        return {}
-
-    monkeypatch.setattr(Versioned, "identity", told)
-    identity({"arch": "arm64", "uses": []})
-    assert asked == ["arm64"]
 
 
 def test_exclusions_are_part_of_the_identity_only_where_there_are_some(tools: Path) -> None:

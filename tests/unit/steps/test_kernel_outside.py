@@ -1,4 +1,4 @@
-"""``kernel-build``: what a configuration names outside the tree."""
+"""``kernel-build``: what a kernel is made of outside of the tree."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from mepof.arch import Arch
 from mepof.errors import WorkError
 from mepof.events import StepNote
 from mepof.kernel import kbuild
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.process import look_again
 from mepof.steps import kernel_build
+from mepof.toolchain.versions import Versioned
 
 from .room import Room
 
@@ -74,6 +76,21 @@ def build(room: Room, toolchain: None, monkeypatch: pytest.MonkeyPatch) -> Build
     monkeypatch.setattr(kbuild, "build", made.make)
     monkeypatch.setattr(kbuild, "keep", lambda spec, toolchain, paths: None)
     return made
+
+
+def test_what_compiles_for_another_machine_is_part_of_the_identity(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def told(self: Versioned, arch: Arch | None = None) -> dict[str, str]:
+        asked.append(None if arch is None else arch.name)
+        return {}
+
+    monkeypatch.setattr(Versioned, "identity", told)
+    monkeypatch.setitem(PARAMS, "arch", "arm64")
+    build.identity()
+    assert asked == ["arm64"]
 
 
 @pytest.mark.parametrize(
