@@ -26,6 +26,8 @@ OBJECTS = "build"
 _COPY = "build.copy"
 #: Has another text after every boot of this machine.
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+# In a build's own directory: the boot in which its view was made.
+_BOOTED = "mepof-boot"
 # Below the store's directory for what can be made again.
 _DIRECTORY = "built"
 _NOTE = "mepof-built.json"
@@ -127,6 +129,20 @@ def keep(build: Build, cache: Path, log: Path) -> None:
             left -= note.size
     for path in kept.glob(".*"):  # what a killed process was removing
         shutil.rmtree(path, ignore_errors=True)
+
+
+def forget_what_crashed(work: Path, view: Path) -> None:
+    """Remove a view, with its objects, that an earlier boot of this machine left: after a crash,
+    files may not be whole, and nothing would tell.
+
+    Args:
+        work: the build's own directory.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    mark, now = work / _BOOTED, BOOT.read_text()
+    if view.exists() and (not mark.exists() or mark.read_text() != now):
+        shutil.rmtree(view)
+    mark.write_text(now)
 
 
 def forget_what_was_killed(objects: Path) -> None:

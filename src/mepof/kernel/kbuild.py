@@ -208,6 +208,7 @@ def build(
         rewriting.check_release(version)
     view, objects = paths.view, paths.objects
     overlays = _overlays(spec, paths.tree)
+    earlier.forget_what_crashed(paths.work, view)
     if not view.exists():  # otherwise this build continues, with the same view
         partial = paths.work / "tree.partial"
         overlay.compose(paths.tree, overlays, partial, toolchain.resource_directory())

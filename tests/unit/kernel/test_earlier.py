@@ -134,6 +134,22 @@ def test_a_first_build_that_was_killed_continues(bench: Bench) -> None:
     assert compiled(bench) == set()
 
 
+def test_a_first_build_does_not_continue_what_a_crash_left(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = contents(bench.build(name="first"))
+    work = bench.paths("first").work
+    (work / "trials.json").write_text("[]")
+    for name in ("init/a.o", "vmlinux"):
+        (work / "tree/build" / name).write_text("")
+    monkeypatch.setattr(earlier, "BOOT", bench.root / "boot")
+    earlier.BOOT.write_text("another")
+    assert contents(bench.build(name="first")) == expected
+    assert compiled(bench) == EVERY and (work / "trials.json").read_text() == "[]"
+    bench.build(name="first")
+    assert compiled(bench) == set()
+
+
 def test_a_build_that_failed_continues(bench: Bench) -> None:
     build(bench, "plain")
     source = bench.tree / "init/a.c"
