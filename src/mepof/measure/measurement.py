@@ -8,6 +8,7 @@ differs from boot to boot (layout randomisation, entropy) varies.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import (
     BaseModel,
@@ -33,18 +34,32 @@ def failure_of_app(title: str, why: str) -> str:
     return f"{_APP}{title}` failed: {why}"
 
 
-def is_of_app(self_check: str) -> bool:
-    """Whether an app of the user's failed, and the kernel passed its own self-check."""
-    return self_check.startswith(_APP)
+class Checked:
+    """What is said of an image by a record that has these two of its fields."""
 
+    if TYPE_CHECKING:  # a record has its fields in its own order
+        booted: bool
+        self_check: str
 
-def how_it_failed(booted: bool, self_check: str) -> str:
-    """How an image that is not sound failed, in words that follow its name."""
-    if not booted:
-        return "did not boot"
-    if is_of_app(self_check):
-        return "passed its self-check, but an app failed on it"
-    return "failed its self-check"
+    @property
+    def sound(self) -> bool:
+        """Whether it booted and passed the self-checks; otherwise its numbers are not used."""
+        return self.booted and self.self_check == PASSED
+
+    @property
+    def app_failed(self) -> bool:
+        """Whether it is not sound because an app of the user's failed on it: the kernel passed its
+        own self-check."""
+        return self.booted and self.self_check.startswith(_APP)
+
+    @property
+    def how_it_failed(self) -> str:
+        """How it failed if it is not sound, in words that follow its name."""
+        if not self.booted:
+            return "did not boot"
+        if self.app_failed:
+            return "passed its self-check, but an app failed on it"
+        return "failed its self-check"
 
 
 def control_of(image: str) -> str:
@@ -237,7 +252,7 @@ class Boot(Record):
         return self
 
 
-class Measurement(Record):
+class Measurement(Checked, Record):
     """Everything that was measured on one image.
 
     Attributes:
@@ -265,16 +280,6 @@ class Measurement(Record):
         if len({boot.seed for boot in self.boots}) != len(self.boots):
             raise ValueError("two boots have the same seed")
         return self
-
-    @property
-    def how_it_failed(self) -> str:
-        """How the image failed if it is not sound, in words that follow its name."""
-        return how_it_failed(self.booted, self.self_check)
-
-    @property
-    def sound(self) -> bool:
-        """Whether it booted and passed the self-checks; otherwise its numbers are not used."""
-        return self.booted and self.self_check == PASSED
 
 
 class Evaluation(Record):

@@ -15,6 +15,7 @@ from mepof.measure.measurement import (
     PASSED,
     Boot,
     CaseMeasurement,
+    Checked,
     MemoryBytes,
     Modelled,
     ModelledSide,
@@ -38,7 +39,7 @@ of an image, so that evaluations with more boots can use a control's boots again
 
 
 @dataclass(frozen=True)
-class OneBoot:
+class OneBoot(Checked):
     """The result of one boot: its measurements, or why the image is not sound.
 
     Attributes:
@@ -52,17 +53,12 @@ class OneBoot:
 
 
 @dataclass(frozen=True)
-class ImageBoots:
-    """The results of an image's boots."""
+class ImageBoots(Checked):
+    """The results of an image's boots: whether each was sound, and otherwise how one failed."""
 
     booted: bool
     self_check: str
     boots: tuple[Boot, ...]
-
-    @property
-    def sound(self) -> bool:
-        """Whether it booted and passed the self-checks every time."""
-        return self.booted and self.self_check == PASSED
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,11 @@ from mepof.measure.case_pairs import PairRow
 from mepof.measure.goal import GoalVerdict
 from mepof.measure.measurement import (
     DEFAULT_PRECISION_PERCENT,
-    PASSED,
+    Checked,
     Device,
     MemoryBytes,
     Record,
     SizeBytes,
-    how_it_failed,
-    is_of_app,
 )
 from mepof.measure.metrics import Kind
 from mepof.report.detail import (
@@ -71,7 +69,7 @@ class RuntimeMemory(Record):
     after_cases: MemoryBytes | None = None
 
 
-class Image(Record):
+class Image(Checked, Record):
     """An image and whether its numbers count.
 
     Attributes:
@@ -95,21 +93,6 @@ class Image(Record):
     unsupported: dict[str, str] = Field(default_factory=dict)
     indices: dict[str, float] = Field(default_factory=dict)
     memory: RuntimeMemory = RuntimeMemory()
-
-    @property
-    def sound(self) -> bool:
-        """Whether it booted and passed the self-checks."""
-        return self.booted and self.self_check == PASSED
-
-    @property
-    def app_failed(self) -> bool:
-        """Whether it is not sound because an app of the user's failed on it."""
-        return self.booted and is_of_app(self.self_check)
-
-    @property
-    def how_it_failed(self) -> str:
-        """How it failed if it is not sound, in words that follow its name."""
-        return how_it_failed(self.booted, self.self_check)
 
 
 class SummaryRow(Record):
@@ -294,7 +277,7 @@ class Disagreement(Record):
     worse: tuple[str, ...]
 
 
-class Control(Record):
+class Control(Checked, Record):
     """The baseline compared with itself, where no difference is expected.
 
     Attributes:
@@ -314,21 +297,6 @@ class Control(Record):
     passed: bool
     summary: tuple[SummaryRow, ...]
     cases: tuple[CaseRow, ...]
-
-    @property
-    def sound(self) -> bool:
-        """Whether it booted and passed the self-checks."""
-        return self.booted and self.self_check == PASSED
-
-    @property
-    def app_failed(self) -> bool:
-        """Whether it is not sound because an app of the user's failed on it."""
-        return self.booted and is_of_app(self.self_check)
-
-    @property
-    def how_it_failed(self) -> str:
-        """How it failed if it is not sound, in words that follow its name."""
-        return how_it_failed(self.booted, self.self_check)
 
     @property
     def undecided(self) -> bool:

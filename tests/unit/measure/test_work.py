@@ -10,7 +10,6 @@ import pytest
 from mepof.app.own import OwnApp, load_own
 from mepof.device import agent
 from mepof.device.protocol import Interval, Outcome
-from mepof.measure.measurement import how_it_failed
 from mepof.measure.runner import OneBoot, measure_boot, requests_of
 from mepof.measure.work import memory_of, work_of
 from mepof.suite.cases import cases_of
@@ -130,7 +129,7 @@ def test_an_image_on_which_the_users_program_fails_is_not_sound(
     assert why in found.self_check
     # What runs before the app is the kernel's own check.
     failed = "passed its self-check, but an app failed on it" if at else "failed its self-check"
-    assert how_it_failed(found.booted, found.self_check) == failed
+    assert found.how_it_failed == failed
     assert found.self_check.startswith("the app `Shop` failed: ") is (at > 0)
     # An action may fail because of what a service did.
     assert found.service_logs["db"].endswith("line 29\n")
