@@ -235,17 +235,18 @@ def _excuse(part: str) -> str | None:
 
 def may_have_modules(files: Sequence[Path]) -> bool:
     """Whether a configuration of these fragments can have modules, before Kconfig is asked."""
-    merged = merge(files)
-    wanted = [s.value for s in merged.settings if s.symbol == "MODULES"]
-    return wanted == ["y"] if wanted else merged.base != "allnoconfig"
+    return _may_have("MODULES", merge(files), "allnoconfig")
 
 
-def may_have_btf(files: Sequence[Path]) -> bool:
-    """Whether a configuration of these fragments can have BTF, which pahole writes."""
-    merged = merge(files)
-    wanted = [s.value for s in merged.settings if s.symbol == "DEBUG_INFO_BTF"]
-    # By default, no kernel has it; a defconfig may.
-    return wanted == ["y"] if wanted else merged.base not in ("allnoconfig", "alldefconfig")
+def may_have_btf(fragments: Fragments) -> bool:
+    """Likewise BTF, which pahole writes: by default, no kernel has it; a defconfig may."""
+    return _may_have("DEBUG_INFO_BTF", fragments, "allnoconfig", "alldefconfig")
+
+
+def _may_have(symbol: str, fragments: Fragments, *without: str) -> bool:
+    """Whether fragments say so of an option, or may without saying it, unless on these bases."""
+    wanted = [each.value for each in fragments.settings if each.symbol == symbol]
+    return wanted == ["y"] if wanted else fragments.base not in without
 
 
 def has_modules(config: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -114,15 +114,15 @@ class KernelBuildBody:
         guest = arch.get(asked.arch).guest
         loader = module_archive.identity(guest) if with_modules and guest is not None else {}
         rewriter = {"rewriter": toolchain.banner("rewriter")} if rewritten else {}
-        fragments = [*config_files(asked, own)]
-        held = outside.digest(_outside(fragments))
+        merged = _merged(config_files(asked, own))
+        held = outside.digest(outside.named_by(merged))
         return {
             **toolchain.identity(arch.get(asked.arch)),
             **rewriter,
             **booted,
             **loader,
             **({} if held is None else {_OUTSIDE: held}),
-            **_pahole(fragments),
+            **_pahole(merged),
             **ALGORITHMS.identity(*algorithms_of(asked)),
             "overlays": kbuild.overlay_digest(spec.overlays),
             "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
@@ -219,7 +219,7 @@ class _Build:
         Raises:
             WorkError: it has changed.
         """
-        named = _outside(self.ingredients.spec().fragments)
+        named = outside.named_by(_merged(self.ingredients.spec().fragments))
         if outside.digest(named) != self.context.tools.get(_OUTSIDE):
             raise WorkError(
                 "a file that the config names has changed since the run began: one of "
@@ -501,15 +501,14 @@ class _Build:
                 )
 
 
-def _outside(fragments: Sequence[Path]) -> frozenset[Path]:
-    """The files outside the tree that the fragments name of those that exist."""
-    return outside.named_by(kconfig.merge([path for path in fragments if path.is_file()]))
+def _merged(files: Iterable[Path]) -> kconfig.Fragments:
+    """What those of the files that exist say together."""
+    return kconfig.merge([path for path in files if path.is_file()])
 
 
-def _pahole(fragments: Sequence[Path]) -> dict[str, str]:
+def _pahole(fragments: kconfig.Fragments) -> dict[str, str]:
     """What writes the kernel's BTF; nothing if it is not installed, which then is an error."""
-    present = [path for path in fragments if path.is_file()]
-    if shutil.which("pahole") is None or not kconfig.may_have_btf(present):
+    if shutil.which("pahole") is None or not kconfig.may_have_btf(fragments):
         return {}
     return {"pahole": identified(banner_of("pahole", None), "pahole")}
 
