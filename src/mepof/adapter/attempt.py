@@ -61,10 +61,6 @@ class Unfetched(WorkError):
     """A release could not be fetched, for a reason that may pass."""
 
 
-class Killed(WorkError):
-    """A run was ended by a signal: by the kernel when memory ran out, for instance."""
-
-
 @dataclass(frozen=True)
 class Attempt:
     """Makes what is published of one release.
@@ -285,7 +281,6 @@ class Attempt:
         Raises:
             WorkError: it failed.
             EnvironmentLack: for a reason that may pass.
-            Killed: by a signal.
         """
         program = out / "program.g4"
         program.write_text(text, encoding="utf-8")
@@ -294,8 +289,8 @@ class Attempt:
         done = self.run(program, out)
         if done.status == Interrupted.exit_status:
             raise Interrupted("interrupted")
-        if done.status < 0:
-            raise Killed(f"mepof run {ending(done.status)}")
+        if done.status < 0:  # the kernel kills it when memory runs out, for instance
+            raise EnvironmentLack(f"mepof run {ending(done.status)}")
         reason = _reason(done.output) or f"mepof run ended with status {done.status}"
         if done.status == EnvironmentLack.exit_status or (
             done.status != 0 and _NO_SPACE in reason.lower()
@@ -326,8 +321,6 @@ class Attempt:
             return
         try:
             self._call(comparison(text, pairs, self.task.watched.worse), beside, {})
-        except Killed:
-            raise
         except WorkError as error:
             raise WorkError(
                 f"worse than the last good image, {before.release}: {error.message}"
@@ -412,6 +405,6 @@ def _reason(output: str) -> str:
 def passes(error: BaseException) -> bool:
     """Whether another attempt may end differently: a server, a full disk or a missing tool may be
     otherwise the next time; a release is not."""
-    if isinstance(error, Unfetched | Killed | EnvironmentLack | OSError) or means_full(error):
+    if isinstance(error, Unfetched | EnvironmentLack | OSError) or means_full(error):
         return True
     return os.strerror(errno.ENOSPC) in str(error)
