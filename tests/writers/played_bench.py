@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from mepof.device.adb import AdbShell
 from mepof.device.attached import Attached, PhoneModel
 from mepof.device.flashing import Flashed, flash
 from mepof.device.handset import Handset
+from mepof.errors import MepofError
 from mepof.phone.faults import Faults
 from mepof.phone.phone import Phone
 from writers.boot_image import arm64_kernel
@@ -116,3 +118,18 @@ class Bench:
         handset.wait_for_system(None)
         assert self.phone is not None
         return self.phone.bootloader.state.slot
+
+
+def check(shell: AdbShell) -> None:
+    """What a self-check does to a phone: it copies a file and runs a program."""
+    source = Path(os.environ["MEPOF_TEST_FILE"])
+    for _ in range(3):
+        try:
+            shell.push(source, "/data/local/tmp/program", 10)
+            assert shell.run(("true",), 10).status == 0
+            return
+        except MepofError as error:
+            if "No space" in str(error):
+                raise
+            last = error
+    raise last

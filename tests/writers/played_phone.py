@@ -42,7 +42,10 @@ cat <&3
 exit "$status"
 """
 _PROGRAMS = {
-    "getprop": 'case "$1" in sys.boot_completed) echo 1;; *) echo;; esac',
+    # A slot's system has the fingerprint that a test wrote for it.
+    "getprop": 'case "$1" in sys.boot_completed) echo 1;;\n'
+    "ro.build.fingerprint) cat {system}/fingerprint_$(cat {system}/slot) 2>/dev/null || echo;;\n"
+    "*) echo;; esac",
     "bootctl": 'echo "successful $(cat {system}/slot)" > {system}/control.new\n'
     "mv {system}/control.new {system}/control\n"
     # The slot is marked when the program ends.

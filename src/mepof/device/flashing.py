@@ -17,6 +17,7 @@ from typing import Literal
 
 from mepof.device.adb import AdbShell
 from mepof.device.fastboot import Fastboot
+from mepof.device.flashable import check_no_update, check_size, check_slot, check_system
 from mepof.device.handset import Handset, Packed, patiently
 from mepof.device.phone_journal import Entry, Journal, Stage
 from mepof.errors import InputError, MepofError, WorkError
@@ -83,7 +84,8 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
     Raises:
         EnvironmentLack: the phone is locked.
         InputError: the image is larger than the partition.
-        WorkError: a step failed; the message says in which state the phone is.
+        WorkError: its slot may not start, or a step failed; the message says in which state the
+            phone is.
     """
     recover(handset)
     fastboot = handset.to_fastboot()
@@ -100,16 +102,38 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
         )
     slot = former if handset.model.flash == "active" else _OTHER.get(former, "")
     partition = f"boot_{slot}" if slot else "boot"
-    _check_size(handset, fastboot, partition, packed)
+    check_size(handset, fastboot, partition, packed)
+    check_no_update(handset, fastboot)
+    journal = journal_of(handset)
+    known = ""
+    if slot != former:
+        known = check_slot(handset, fastboot, slot, journal.last())
     shell = handset.boot_from_memory(packed)
     boot_id = handset.boot_id(shell)
     check(shell)
+    fingerprint = handset.fingerprint(shell)
     handset.note(f"saving {partition} of {handset.name} to {handset.directory}")
     saved = patiently(shell, lambda: handset.save_partition(shell, partition))
     handset.check_same_boot(shell, boot_id)
+    if known and known != str(saved):
+        raise WorkError(
+            f"{partition} of {handset.name} is not what an earlier run left there, and has never "
+            "started a system successfully",
+            f"start the slot {slot} once, or flash {known} to it",
+        )
     size = packed.path.stat().st_size
-    entry = Entry("begun", slot, former, partition, str(saved), packed.digest, packed.kernel, size)
-    journal = journal_of(handset)
+    entry = Entry(
+        "begun",
+        slot,
+        former,
+        partition,
+        str(saved),
+        packed.digest,
+        packed.kernel,
+        size,
+        fingerprint=fingerprint,
+        startable=True,
+    )
     journal.add(entry)
     fastboot = handset.to_fastboot()
     handset.check(fastboot, flash=True)
@@ -246,6 +270,7 @@ def _written_and_started(
     fastboot.reboot()
     shell = handset.wait_for_system(packed.token)
     boot_id = handset.boot_id(shell)
+    check_system(handset, entry, handset.fingerprint(shell))
     check(shell)
     size = packed.path.stat().st_size
     written = patiently(shell, lambda: handset.digest(shell, entry.partition, size))
@@ -266,22 +291,3 @@ def _mark(handset: Handset, shell: AdbShell, entry: Entry) -> Literal["mepof", "
     if done.status != 0:
         raise WorkError(f"bootctl failed on {handset.name}: {done.output.strip()}")
     return "mepof"
-
-
-def _check_size(handset: Handset, fastboot: Fastboot, partition: str, packed: Packed) -> None:
-    said = fastboot.variable(f"partition-size:{partition}")
-    if said is None:
-        raise InputError(
-            f"{handset.name} has no partition {partition}", "correct `flash` in its model"
-        )
-    try:
-        size, limit = packed.path.stat().st_size, int(said, 16)  # with `0x` or without
-    except ValueError as error:
-        raise InputError(
-            f"{handset.name} says that {partition} has {said!r} bytes", "flash it by hand"
-        ) from error
-    if size > limit:
-        raise InputError(
-            f"the image has {size} bytes, {size - limit} more than {partition} of {handset.name}",
-            "compress the kernel better, or instrument less of it (`set exclude`)",
-        )

@@ -247,6 +247,15 @@ class Handset:
         found = [word.partition("=")[2] for word in words if word.startswith(f"{TOKEN}=")]
         return found[-1] if found else None
 
+    def fingerprint(self, shell: AdbShell) -> str:
+        """The build of the system that runs; empty if it tells none.
+
+        Raises:
+            LostConnection: the phone does not answer.
+        """
+        done = patiently(shell, lambda: shell.run(("getprop", "ro.build.fingerprint"), _ANSWER))
+        return done.output.strip() if done.status == 0 else ""
+
     # -- what it is
 
     def check(self, fastboot: Fastboot, *, flash: bool = False) -> None:

@@ -40,6 +40,8 @@ class Entry:
         kernel: digest of the kernel in it.
         size: bytes of what it gets.
         serial: of the phone, if its boot loader tells it.
+        fingerprint: of the system that was active before; empty if it tells none.
+        startable: whether the slot could be started with its former content.
     """
 
     stage: Stage
@@ -51,6 +53,8 @@ class Entry:
     kernel: str
     size: int
     serial: str = ""
+    fingerprint: str = ""
+    startable: bool = False
 
 
 class Journal:

@@ -365,6 +365,7 @@ class Bootloader:
             "battery-soc-ok": _yes(state.battery_mv >= _MIN_BATTERY_MV),
             "slot-count": str(len(_SLOTS)),
             "current-slot": state.slot,
+            "snapshot-update-status": state.update,
         }
         for slot in _SLOTS:
             found[f"slot-successful:{slot}"] = _yes(state.of(slot).successful)

@@ -42,6 +42,7 @@ class State(Described):
         arch: of the processor; None for a phone that stays in fastboot.
         trusted: SHA-256 of the maker's boot images, which a locked phone starts.
         logical: sizes of logical partitions, which only ``fastbootd`` knows.
+        update: of the system; ``snapshotted`` and ``merging`` are not finished.
     """
 
     unlocked: bool = False
@@ -54,6 +55,7 @@ class State(Described):
     arch: str | None = None
     trusted: tuple[str, ...] = ()
     logical: Mapping[str, int] = {}
+    update: Literal["none", "snapshotted", "merging"] = "none"
 
     def of(self, name: SlotName) -> Slot:
         """A slot."""

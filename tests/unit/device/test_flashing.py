@@ -9,12 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from writers.played_bench import MODEL, Bench
-from writers.played_phone import install
 
 from mepof.device import handset
 from mepof.device.adb import AdbShell
@@ -27,32 +25,6 @@ from mepof.errors import EnvironmentLack, InputError, MepofError, WorkError
 pytestmark = pytest.mark.skipif(
     shutil.which("fastboot") is None, reason="fastboot is not installed"
 )
-
-
-def check(shell: AdbShell) -> None:
-    """What a self-check does to a phone: it copies a file and runs a program."""
-    source = Path(os.environ["MEPOF_TEST_FILE"])
-    for _ in range(3):
-        try:
-            shell.push(source, "/data/local/tmp/program", 10)
-            assert shell.run(("true",), 10).status == 0
-            return
-        except MepofError as error:
-            if "No space" in str(error):
-                raise
-            last = error
-    raise last
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    made = Bench(tmp_path, check=check)
-    host = install(tmp_path / "programs", made.adb_port)
-    monkeypatch.setenv("PATH", f"{host}:{os.environ['PATH']}")
-    (tmp_path / "program").write_bytes(b"program")
-    monkeypatch.setenv("MEPOF_TEST_FILE", str(tmp_path / "program"))
-    yield made
-    made.off()
 
 
 def test_the_inactive_slot_is_flashed_started_and_marked(bench: Bench) -> None:
@@ -291,8 +263,7 @@ KILLED = """
 import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}, {root!r}]
-from tests.unit.device.test_flashing import check
-from writers.played_bench import Bench
+from writers.played_bench import Bench, check
 bench = Bench(Path({at!r}), port={port}, adb_port={adb_port}, check=check)
 bench.flash()
 """
