@@ -19,6 +19,9 @@ _INSTALL = "apt-get install -t bookworm-backports adb"
 _RETURN = 60.0
 # Ways to be root: adbd is root already, AOSP's su, the su of Magisk and similar tools.
 _PREFIXES: tuple[tuple[str, ...], ...] = ((), ("su", "0", "sh", "-c"), ("su", "-c"))
+OTHER_SYSTEMS = ("recovery", "rescue", "sideload")
+"""States of a phone that runs something else than its system; adbd restarts it from there."""
+
 _SCRATCH = "/data/local/tmp"
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
 
@@ -119,9 +122,24 @@ class AdbShell(ScriptedShell):
             self._adb(("connect", self.serial), ANSWER_SECONDS)
         return self._is_there()
 
+    def state(self) -> str:
+        """What answers now: ``device`` is the phone's system; empty if nothing does, or not in
+        time.
+
+        Raises:
+            EnvironmentLack: adb is not installed here.
+        """
+        try:
+            return "device" if self.present() else self._state()
+        except WorkError:
+            return ""
+
     def _is_there(self) -> bool:
+        return self._state() == "device"
+
+    def _state(self) -> str:
         said = self._adb(("-s", self.serial, "get-state"), ANSWER_SECONDS)
-        return said.status == 0 and said.output.strip().rpartition("\n")[2] == "device"
+        return said.output.strip().rpartition("\n")[2] if said.status == 0 else ""
 
     def push(self, source: Path, path: str, timeout: float) -> None:
         """Copy a file to the phone.

@@ -19,6 +19,7 @@ from mepof.device.adb import AdbShell
 from mepof.device.fastboot import Fastboot
 from mepof.device.flashable import check_no_update, check_size, check_slot, check_system
 from mepof.device.handset import Handset, Packed, patiently
+from mepof.device.left import check_serial, is_undone
 from mepof.device.phone_journal import Entry, Journal, Stage
 from mepof.errors import InputError, MepofError, WorkError
 
@@ -194,12 +195,17 @@ def recover(handset: Handset) -> bool:
         Whether there was anything.
 
     Raises:
-        WorkError: it could not be undone.
+        WorkError: it could not be undone, or the phone was changed since.
     """
-    entry = journal_of(handset).unsettled()
+    journal = journal_of(handset)
+    entry = journal.unsettled()
     if entry is None:
         return False
     handset.note(f"an earlier run ended while {handset.name} was {entry.stage}: restoring it")
+    if is_undone(handset, entry):
+        journal.add(replace(entry, stage="restored"))
+        return True
+    check_no_update(handset, handset.to_fastboot(without_root=True))
     restore(handset, entry)
     return True
 
@@ -214,13 +220,7 @@ def restore(handset: Handset, entry: Entry) -> None:
     with suppress(OSError):  # the stage before it is not settled either
         journal.add(replace(entry, stage="restoring"))
     fastboot = handset.to_fastboot(without_root=True)
-    serial = fastboot.variable("serialno")
-    if entry.serial and serial and serial != entry.serial:
-        raise WorkError(
-            f"{handset.name} was the phone {entry.serial}, which an earlier run left half flashed, "
-            f"and is {serial} now",
-            "connect that phone again, or give this one a name of its own",
-        )
+    check_serial(handset, fastboot, entry)
     handset.note(f"restoring {entry.partition} of {handset.name}")
     other = entry.former != entry.slot
     if other and handset.slot(fastboot) != entry.former:

@@ -28,7 +28,9 @@ from mepof.plan.digest import file_digest
 
 T = TypeVar("T")
 
-_LOOK = 0.5
+LOOK_SECONDS = 0.5
+"""Between two looks at where a phone is."""
+
 # Of a digest, in the name of a file.
 _SHOWN_DIGITS = 12
 _ANSWER = 30.0
@@ -153,7 +155,7 @@ class Handset:
                     "check its cable; hold its power and volume-down keys until it shows its boot "
                     "loader, and run again",
                 )
-            self.pause(_LOOK)
+            self.pause(LOOK_SECONDS)
         return self.fastboot
 
     def _leaves_system(self, without_root: bool) -> bool:
@@ -180,6 +182,10 @@ class Handset:
         except WorkError:
             return None
 
+    def plain_shell(self) -> AdbShell:
+        """A shell without root, whether the phone's system answers or not."""
+        return AdbShell(self.phone.adb or self.phone.fastboot, self.name)
+
     def reboot(self, shell: AdbShell, to: str = "") -> None:
         """Reboot a system; without waiting."""
         with suppress(WorkError):  # that is what a reboot looks like
@@ -196,7 +202,7 @@ class Handset:
             Lost: none is up in time.
         """
         until = self.now() + self.model.boot_seconds
-        self.pause(_LOOK)
+        self.pause(LOOK_SECONDS)
         while self.now() < until:
             shell = self.shell()
             if shell is not None and self._is_up(shell):
@@ -209,7 +215,7 @@ class Handset:
                 )
             if shell is None and self.fastboot.present():
                 raise FellBack(f"the phone {self.name} fell back to its boot loader")
-            self.pause(_LOOK)
+            self.pause(LOOK_SECONDS)
         raise Lost(
             f"the phone {self.name} was not up within {self.model.boot_seconds:g} s",
             "hold its power and volume-down keys until it shows its boot loader, and run again",
