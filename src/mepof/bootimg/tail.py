@@ -72,13 +72,16 @@ def _without_zeros(view: memoryview) -> bytes:
     return bytes(view[:end])
 
 
-def with_tail(image: BootImage, tail: Tail, where: str) -> BootImage:
+def with_tail(image: BootImage, tail: Tail, where: str, *, for_partition: bool = True) -> BootImage:
     """An image that has changed, with the tail moved to behind it.
 
-    The vbmeta keeps its signature, which no longer fits; one without gets the new hash.
+    The vbmeta keeps its signature, which no longer fits; one without gets the new hash. Only a file
+    with a footer is as large as its partition; any other one grows.
 
     Args:
         where: the image's name, for messages.
+        for_partition: whether it must fit into the partition that the file before is as large as;
+            an image that is booted from memory need not.
 
     Raises:
         InputError: the partition is too small.
@@ -92,24 +95,30 @@ def with_tail(image: BootImage, tail: Tail, where: str) -> BootImage:
         vbmeta = rehashed(tail.vbmeta, content, where) if tail.vbmeta else b""
         footer = replace(tail.footer, image_size=len(content), vbmeta_offset=start)
         tail = replace(tail, vbmeta=vbmeta, footer=footer)
-    if needed > tail.size:
-        what = "image with its AVB data" if tail.footer else "image"
+    if tail.footer is not None and for_partition and needed > tail.size:
         raise InputError(
-            f"{where}: the {what} has {needed} bytes, {needed - tail.size} more than the "
-            f"{tail.size} of the file before, which is as large as the partition",
+            f"{where}: the image with its AVB data has {needed} bytes, {needed - tail.size} more "
+            f"than the {tail.size} of the file before, which is as large as the partition",
             "compress the kernel better (`--compression xz`, if the boot loader can), or "
             "instrument less of it (`set exclude`)",
         )
+    tail = replace(tail, size=max(tail.size, needed))
     return replace(image, tail=tail.encode(content_size))
 
 
 def with_changes(
-    image: BootImage, sections: Mapping[str, Bytes], cmdline: str | None, where: Path
+    image: BootImage,
+    sections: Mapping[str, Bytes],
+    cmdline: str | None,
+    where: Path,
+    *,
+    for_partition: bool = True,
 ) -> BootImage:
     """The image with other sections and another command line, and its tail behind them.
 
     Args:
         where: the image's path, for messages.
+        for_partition: as :func:`with_tail` takes it.
 
     Raises:
         InputError: the tail cannot be moved, the command line is too long, or the partition is
@@ -135,4 +144,4 @@ def with_changes(
         result = replace(result, fields={**result.fields, **fields})
     if len(image.tail) == 0:
         return result
-    return with_tail(result, tail, str(where))
+    return with_tail(result, tail, str(where), for_partition=for_partition)

@@ -403,7 +403,9 @@ class Handset:
         fields = split_cmdline(cmdline.encode(), image.layout)
         if fields is None:
             raise InputError(f"{own} has no space for the command line `{cmdline}`")
-        made = self._placed(with_changes(image, {"kernel": section}, cmdline, own))
+        changed = {"kernel": section}
+        # What is flashed is compared with the partition then.
+        made = self._placed(with_changes(image, changed, cmdline, own, for_partition=False))
         data = write(made)
         where.parent.mkdir(parents=True, exist_ok=True)
         where.write_bytes(data)

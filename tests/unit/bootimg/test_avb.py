@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from writers.boot_image import chain_descriptor, hash_descriptor, some, vbmeta, with_footer
 
@@ -9,7 +11,7 @@ from mepof.bootimg.avb import footer_of, parse_vbmeta, rehashed
 from mepof.bootimg.image import write
 from mepof.bootimg.reader import parse
 from mepof.bootimg.summary import summary
-from mepof.bootimg.tail import tail_of, with_tail
+from mepof.bootimg.tail import SAMSUNG, tail_of, with_changes, with_tail
 from mepof.errors import InputError
 
 PARTITION = 1 << 20
@@ -80,6 +82,27 @@ def test_an_image_that_no_longer_fits_says_by_how_much(boot_image: bytes) -> Non
     data = with_footer(boot_image, meta, 512 << 10)
     with pytest.raises(InputError, match=r"has \d+ bytes, \d+ more than the 524288"):
         repacked(data, some(600_000))
+
+
+@pytest.mark.parametrize("padding", [b"", bytes(100)])
+def test_an_image_without_a_footer_grows_with_its_mark(boot_image: bytes, padding: bytes) -> None:
+    data = repacked(boot_image + SAMSUNG + padding, some(600_000))
+    image = parse(data, "boot.img")
+    assert image.section("kernel") == some(600_000)
+    assert bytes(image.tail) == SAMSUNG
+
+
+def test_an_image_that_is_booted_from_memory_may_be_larger_than_its_partition(
+    boot_image: bytes,
+) -> None:
+    data = with_footer(boot_image, vbmeta(hash_descriptor("boot", boot_image)), 512 << 10)
+    image = parse(data, "boot.img")
+    changed = {"kernel": some(600_000)}
+    made = write(with_changes(image, changed, None, Path("boot.img"), for_partition=False))
+    assert parse(made, "boot.img").section("kernel") == some(600_000)
+    assert "the hash matches" in summary(made, "boot.img").findings[1]
+    with pytest.raises(InputError, match="more than the 524288"):
+        with_changes(image, changed, None, Path("boot.img"))
 
 
 def test_an_image_without_a_footer_may_be_refused_when_unlocked(boot_image: bytes) -> None:
