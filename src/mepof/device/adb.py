@@ -36,6 +36,10 @@ def restart(serial: str, to: str) -> None:
         run((find_tool("adb", _INSTALL), "-s", serial, "reboot", to), timeout=_RETURN, check=False)
 
 
+class NoRoot(EnvironmentLack):
+    """The phone answers, but gives no root."""
+
+
 @dataclass(frozen=True)
 class AdbShell(ScriptedShell):
     """A phone over adb, as root; :meth:`connect` makes one.
@@ -83,7 +87,8 @@ class AdbShell(ScriptedShell):
             root: ``adbd`` restarts adbd as root where it is not, ``su`` calls su.
 
         Raises:
-            EnvironmentLack: adb is not installed here, or root is not available there.
+            EnvironmentLack: adb is not installed here.
+            NoRoot: root is not available there, or not yet.
             LostConnection: the phone does not answer now.
         """
         find_tool("adb", _INSTALL)
@@ -104,7 +109,7 @@ class AdbShell(ScriptedShell):
                 break
             phone._adb(("-s", serial, "root"), ANSWER_SECONDS)
             phone.reconnect()
-        raise EnvironmentLack(
+        raise NoRoot(
             f"{serial} does not give root access",
             "install su on it" if root == "su" else "it needs a system whose adbd can be root",
         )

@@ -18,7 +18,7 @@ from mepof.bootimg.model import read_model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
-from mepof.device.adb import AdbShell, restart
+from mepof.device.adb import AdbShell, NoRoot, restart
 from mepof.device.attached import Attached, PhoneModel, model_of, model_path
 from mepof.device.fastboot import Fastboot, Refused
 from mepof.device.shell import LostConnection
@@ -36,6 +36,8 @@ _SHOWN_DIGITS = 12
 _ANSWER = 30.0
 _TRANSFER = 300.0
 _BOOTLOADER = 60.0
+# For which a phone may still answer in its boot loader after it was told to leave it.
+_LEAVING = 10.0
 _ATTEMPTS = 4
 _BY_NAME = "/dev/block/by-name"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -89,6 +91,23 @@ def _read_image(path: Path, model: PhoneModel) -> BootImage:
             "correct `header_version` or `image` in the model",
         )
     return image
+
+
+class _Left:
+    """Whether a phone that was told to leave its boot loader is in it again.
+
+    A phone answers there for some seconds more.
+    """
+
+    def __init__(self, handset: Handset) -> None:
+        self._handset = handset
+        self._until = handset.now() + _LEAVING
+
+    def is_back(self) -> bool:
+        if self._handset.fastboot.present():
+            return self._handset.now() >= self._until
+        self._until = 0
+        return False
 
 
 @dataclass(frozen=True)
@@ -199,12 +218,19 @@ class Handset:
 
         Raises:
             FellBack: another one is up, or the phone is in fastboot again.
+            NoRoot: one is up that gives no root.
             Lost: none is up in time.
         """
         until = self.now() + self.model.boot_seconds
+        left = _Left(self)
+        lack: NoRoot | None = None
         self.pause(LOOK_SECONDS)
         while self.now() < until:
-            shell = self.shell()
+            shell = None
+            try:
+                shell = self.shell()
+            except NoRoot as error:  # su comes later than adbd
+                lack = error
             if shell is not None and self._is_up(shell):
                 running = self.token(shell)
                 if token is None or running == token:
@@ -213,9 +239,13 @@ class Handset:
                     f"the phone {self.name} did not start the new image: it is up with "
                     f"{'an image of an earlier run' if running else 'its own'}"
                 )
-            if shell is None and self.fastboot.present():
+            if shell is None and left.is_back():
                 raise FellBack(f"the phone {self.name} fell back to its boot loader")
             self.pause(LOOK_SECONDS)
+        if lack is not None:
+            raise lack
+        if self.fastboot.present():
+            raise FellBack(f"the phone {self.name} did not leave its boot loader")
         raise Lost(
             f"the phone {self.name} was not up within {self.model.boot_seconds:g} s",
             "hold its power and volume-down keys until it shows its boot loader, and run again",

@@ -1,0 +1,110 @@
+"""Where a phone is, and how it is got elsewhere, by a clock of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from pathlib import Path
+
+import pytest
+from writers.played_bench import MODEL
+
+from mepof.device.adb import NoRoot
+from mepof.device.attached import Attached
+from mepof.device.fastboot import Fastboot
+from mepof.device.handset import FellBack, Handset, Lost
+from mepof.device.shell import Ran
+
+
+class Up:
+    """The shell of a system that is up."""
+
+    def run(self, argv: tuple[str, ...], timeout: float) -> Ran:
+        return Ran(0, "1\n" if argv[0] == "getprop" else "")
+
+    def read(self, path: str) -> str:
+        return "quiet\n"
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class Waited:
+    """A phone whose answers a test gives, one for each look at it."""
+
+    patch: pytest.MonkeyPatch
+    directory: Path
+    clock: Clock = field(default_factory=Clock)
+
+    def phone(
+        self, shells: Iterator[object], in_fastboot: Iterator[bool], seconds: float = 60
+    ) -> Handset:
+        def shell(handset: Handset) -> object:
+            if isinstance(found := next(shells), Exception):
+                raise found
+            return found
+
+        self.patch.setattr(Handset, "shell", shell)
+        self.patch.setattr(Fastboot, "present", lambda fastboot: next(in_fastboot))
+        phone = Attached(name="p", fastboot="X", model="m")
+        return Handset(
+            phone,
+            MODEL.model_copy(update={"boot_seconds": seconds}),
+            self.directory,
+            lambda text: None,
+            now=lambda: self.clock.now,
+            pause=self.clock.pause,
+        )
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Waited:
+    return Waited(monkeypatch, tmp_path)
+
+
+def test_a_phone_may_be_slow_to_leave_its_boot_loader(waited: Waited) -> None:
+    up = Up()
+    looks = chain([None] * 9, [up])
+    phone = waited.phone(looks, chain([True] * 8, [False]))
+    assert phone.wait_for_system(None) is up
+
+
+def test_a_phone_that_stays_in_its_boot_loader_fell_back(waited: Waited) -> None:
+    with pytest.raises(FellBack, match="fell back to its boot loader"):
+        waited.phone(repeat(None), repeat(True)).wait_for_system(None)
+    assert 10 <= waited.clock.now <= 11
+
+
+def test_a_phone_that_returns_to_its_boot_loader_fell_back(waited: Waited) -> None:
+    with pytest.raises(FellBack):
+        waited.phone(repeat(None), chain([True, False], repeat(True))).wait_for_system(None)
+    assert waited.clock.now < 3
+
+
+def test_a_phone_that_is_given_little_time_fell_back_too(waited: Waited) -> None:
+    with pytest.raises(FellBack, match="did not leave its boot loader"):
+        waited.phone(repeat(None), repeat(True), 5).wait_for_system(None)
+
+
+def test_a_phone_that_answers_nowhere_is_lost(waited: Waited) -> None:
+    with pytest.raises(Lost, match="was not up within 60 s"):
+        waited.phone(repeat(None), repeat(False)).wait_for_system(None)
+
+
+def test_root_may_come_later_than_adb(waited: Waited) -> None:
+    up = Up()
+    phone = waited.phone(chain([NoRoot("no root")] * 9, [up]), repeat(False))
+    assert phone.wait_for_system(None) is up
+
+
+def test_a_system_that_never_gives_root_is_said_at_the_end(waited: Waited) -> None:
+    with pytest.raises(NoRoot):
+        waited.phone(repeat(NoRoot("no root")), repeat(False)).wait_for_system(None)
+    assert waited.clock.now >= 60
