@@ -37,7 +37,7 @@ class Fastboot:
     serial: str
 
     def present(self) -> bool:
-        """Whether the phone is in fastboot now.
+        """Whether the phone is in fastboot now: in its boot loader, or in ``fastbootd``.
 
         Raises:
             EnvironmentLack: fastboot is not installed.
@@ -94,9 +94,9 @@ class Fastboot:
         """Make a slot the one that is started next."""
         self._run("set_active", slot, timeout=_ANSWER)
 
-    def reboot(self) -> None:
-        """Start the system of the active slot."""
-        self._run("reboot", timeout=_ANSWER)
+    def reboot(self, to: str = "") -> None:
+        """Start the system of the active slot, or something else such as ``bootloader``."""
+        self._run("reboot", *((to,) if to else ()), timeout=_ANSWER)
 
     def _run(self, *words: str, timeout: float) -> str:
         argv = (find_tool("fastboot", _INSTALL), "-s", self.serial, *words)

@@ -18,9 +18,9 @@ from mepof.bootimg.model import read_model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
-from mepof.device.adb import AdbShell, NoRoot, restart
+from mepof.device.adb import OTHER_SYSTEMS, AdbShell, NoRoot, restart
 from mepof.device.attached import Attached, PhoneModel, model_of, model_path
-from mepof.device.fastboot import Fastboot, Refused
+from mepof.device.fastboot import Fastboot, NotThere, Refused
 from mepof.device.shell import LostConnection
 from mepof.disk import replacing, sync
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -165,7 +165,7 @@ class Handset:
             EnvironmentLack: its system gives no root.
         """
         until = self.now() + self.model.boot_seconds
-        while not self.fastboot.present():
+        while not self._in_boot_loader():
             if self._leaves_system(without_root):
                 until = min(until, self.now() + _BOOTLOADER)
             if self.now() >= until:
@@ -177,8 +177,18 @@ class Handset:
             self.pause(LOOK_SECONDS)
         return self.fastboot
 
+    def _in_boot_loader(self) -> bool:
+        """Whether the boot loader answers; its stand-in ``fastbootd`` is told to start it."""
+        if not self.fastboot.present():
+            return False
+        with suppress(NotThere, Refused):  # it may be leaving
+            if self.fastboot.variable("is-userspace") != "yes":
+                return True
+            self.fastboot.reboot("bootloader")
+        return False
+
     def _leaves_system(self, without_root: bool) -> bool:
-        """Whether the phone's system was there, and leaves for the boot loader."""
+        """Whether the phone's system or recovery was there, and leaves for the boot loader."""
         try:
             shell = self.shell()
         except EnvironmentLack:
@@ -188,7 +198,11 @@ class Handset:
             return True
         if shell is not None:
             self.reboot(shell, "bootloader")
-        return shell is not None
+            return True
+        if self.plain_shell().state() in OTHER_SYSTEMS:
+            restart(self.phone.adb or self.phone.fastboot, "bootloader")
+            return True
+        return False
 
     def shell(self) -> AdbShell | None:
         """A shell as root, if the phone's system answers now.

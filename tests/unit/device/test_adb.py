@@ -21,6 +21,7 @@ echo "$*" >> {root}/asked
 [ "$1" = -s ] && shift 2
 if [ -e {root}/gone ]; then echo "error: device 'x' not found"; exit 1; fi
 case "$1" in
+get-state) cat {root}/state ;;
 shell)
     # Its two streams do not arrive in the order in which they were written.
     PATH={root}/phone:$PATH; shift
@@ -204,3 +205,15 @@ def test_real_adbd_is_prepared_lost_and_restored(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "restored"
+
+
+@pytest.mark.parametrize("state", ["device", "recovery", "sideload"])
+def test_a_phone_says_which_of_its_systems_runs(phone: Phone, shell: AdbShell, state: str) -> None:
+    (phone.directory / "state").write_text(f"{state}\n")
+    assert shell.state() == state
+    assert shell.present() == (state == "device")
+
+
+def test_a_phone_that_is_gone_runs_none(phone: Phone, shell: AdbShell) -> None:
+    phone.goes()
+    assert shell.state() == ""

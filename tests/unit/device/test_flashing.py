@@ -222,6 +222,7 @@ def test_the_way_back_begins_in_a_system_without_root_too(
 
     monkeypatch.setattr(Handset, "shell", no_root)
     monkeypatch.setattr(Fastboot, "present", lambda self: next(there))
+    monkeypatch.setattr(Fastboot, "variable", lambda self, name: None)
     monkeypatch.setattr(handset, "restart", lambda serial, to: restarted.append((serial, to)))
     bench.handset.to_fastboot(without_root=True)
     assert restarted == [(f"127.0.0.1:{bench.adb_port}", "bootloader")]

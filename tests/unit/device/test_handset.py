@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
-from writers.played_bench import MODEL
+from writers.played_bench import MODEL, Bench
 
-from mepof.device.adb import NoRoot
+from mepof.device import handset as module
+from mepof.device.adb import AdbShell, NoRoot
 from mepof.device.attached import Attached
 from mepof.device.fastboot import Fastboot
 from mepof.device.handset import FellBack, Handset, Lost
@@ -108,3 +110,22 @@ def test_a_system_that_never_gives_root_is_said_at_the_end(waited: Waited) -> No
     with pytest.raises(NoRoot):
         waited.phone(repeat(NoRoot("no root")), repeat(False)).wait_for_system(None)
     assert waited.clock.now >= 60
+
+
+@pytest.mark.parametrize("state", ["recovery", "rescue", "sideload"])
+def test_a_phone_is_brought_back_from_its_other_systems(waited: Waited, state: str) -> None:
+    restarted: list[tuple[str, str]] = []
+    waited.patch.setattr(AdbShell, "state", lambda self: state)
+    waited.patch.setattr(Fastboot, "variable", lambda self, name: None)
+    waited.patch.setattr(module, "restart", lambda serial, to: restarted.append((serial, to)))
+    waited.phone(repeat(None), chain([False], repeat(True))).to_fastboot()
+    assert restarted == [("X", "bootloader")]
+
+
+@pytest.mark.skipif(shutil.which("fastboot") is None, reason="fastboot is not installed")
+def test_a_phone_is_brought_back_from_fastbootd(bench: Bench) -> None:
+    bench.on()
+    fastboot = bench.handset.to_fastboot()
+    fastboot.reboot("fastboot")
+    assert fastboot.variable("is-userspace") == "yes"
+    assert bench.handset.to_fastboot().variable("is-userspace") == "no"
