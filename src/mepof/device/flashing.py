@@ -21,10 +21,10 @@ from mepof.device.flashable import check_no_update, check_size, check_slot, chec
 from mepof.device.handset import Handset, Packed, patiently
 from mepof.device.left import check_serial, is_undone
 from mepof.device.phone_journal import Entry, Journal, Stage
+from mepof.device.shell import NOT_FOUND
 from mepof.errors import InputError, MepofError, WorkError
 
 _ANSWER = 60.0
-_NOT_FOUND = 127
 _OTHER = {"a": "b", "b": "a"}
 
 _permission = threading.Event()
@@ -57,7 +57,7 @@ class Flashed:
     """What a phone has now.
 
     Attributes:
-        marked: by whom the slot was marked good: ``mepof``, or ``system`` where it has no bootctl.
+        marked: by whom the slot was marked good: ``mepof``, or ``system`` where bootctl could not.
     """
 
     phone: str
@@ -143,17 +143,20 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
         marked = _written_and_started(handset, fastboot, packed, entry, check, journal)
     except Exception as error:  # a full disk of this machine, for instance
         message, remedy = _told(error)
+        message, *console = message.split("\n", 1)
         try:
             restore(handset, entry)
         except Exception as failed:
             why, next_step = _told(failed)
             why = "" if message in why else f": {why}"
+            said = f"{message}; and {handset.name} could not be restored{why}"
             raise WorkError(
-                f"{message}; and {handset.name} could not be restored{why}",
+                "\n".join([said, *console]),
                 f"{next_step or 'run again'}; the former {partition} is {saved}",
             ) from error
         raise WorkError(
-            f"{message}; {handset.name} has its former {partition} again", remedy
+            "\n".join([f"{message}; {handset.name} has its former {partition} again", *console]),
+            remedy,
         ) from error
     journal.add(replace(entry, stage="good"))
     return Flashed(handset.name, partition, slot, former, packed.digest, str(saved), marked)
@@ -282,11 +285,11 @@ def _written_and_started(
 
 
 def _mark(handset: Handset, shell: AdbShell, entry: Entry) -> Literal["mepof", "system"]:
-    """Tell the boot loader that the slot works; without the tool, Android does so by itself."""
+    """Tell the boot loader that the slot works; where the tool cannot, Android does so itself."""
     if not entry.slot:
         return "system"
     done = shell.run(("bootctl", "mark-boot-successful"), _ANSWER)
-    if done.status == _NOT_FOUND:
+    if done.status == NOT_FOUND:
         return "system"
     if done.status != 0:
         raise WorkError(f"bootctl failed on {handset.name}: {done.output.strip()}")

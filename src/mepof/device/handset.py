@@ -21,6 +21,7 @@ from mepof.bootimg.tail import with_changes
 from mepof.device.adb import OTHER_SYSTEMS, AdbShell, NoRoot, restart
 from mepof.device.attached import Attached, PhoneModel, model_of, model_path
 from mepof.device.fastboot import Fastboot, NotThere, Refused
+from mepof.device.pstore import last_words
 from mepof.device.shell import LostConnection
 from mepof.disk import replacing, sync
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -251,7 +252,7 @@ class Handset:
                     return shell
                 raise FellBack(
                     f"the phone {self.name} did not start the new image: it is up with "
-                    f"{'an image of an earlier run' if running else 'its own'}"
+                    f"{'an image of an earlier run' if running else 'its own'}{last_words(shell)}"
                 )
             if shell is None and left.is_back():
                 raise FellBack(f"the phone {self.name} fell back to its boot loader")
@@ -288,7 +289,7 @@ class Handset:
             LostConnection: the phone does not answer.
         """
         if self.boot_id(shell) != boot_id:
-            raise FellBack(f"the kernel on the phone {self.name} went down")
+            raise FellBack(f"the kernel on the phone {self.name} went down{last_words(shell)}")
 
     def token(self, shell: AdbShell) -> str | None:
         """The token of the image that runs; None if mepof did not pack it."""

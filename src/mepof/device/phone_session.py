@@ -18,6 +18,7 @@ from mepof.device import agent, batch
 from mepof.device.adb import AdbShell
 from mepof.device.handset import Handset, patiently
 from mepof.device.protocol import GuestReset, KernelHang, Outcome, Session
+from mepof.device.pstore import last_words
 from mepof.device.shell import LostConnection, Ran
 from mepof.device.simpleperf import recording
 from mepof.errors import WorkError
@@ -247,18 +248,8 @@ def _reconnected(handset: Handset, boot_id: str, since: float) -> bool:
             raise KernelHang(f"{handset.name} no longer answers", "look at its screen")
         return False
     if running != boot_id:
-        raise GuestReset(f"the kernel reset {handset.name}{_console(again)}")
+        raise GuestReset(f"the kernel reset {handset.name}{last_words(again)}")
     return True
-
-
-def _console(shell: AdbShell) -> str:
-    """What the kernel wrote last, where the phone keeps it."""
-    for path in ("/sys/fs/pstore/console-ramoops-0", "/sys/fs/pstore/console-ramoops"):
-        text = shell.read(path)
-        if text:
-            lines = [line for line in text.splitlines() if line.strip()][-12:]
-            return "".join(f"\n  | {line}" for line in lines)
-    return ""
 
 
 def _count(shell: AdbShell, path: str, directory: Path) -> int:

@@ -58,6 +58,25 @@ def test_the_active_slot_is_flashed_where_the_other_has_no_system(bench: Bench) 
     assert bench.boots() == "a"
 
 
+def test_a_panic_in_the_slot_is_reported_with_its_console(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.on()
+    bench.handset.own_image()
+    bench.on("boot-loop@b")
+    read = AdbShell.read
+
+    def kept(self: AdbShell, path: str) -> str | None:
+        return "one\n\nKernel panic\n" if path.endswith("console-ramoops") else read(self, path)
+
+    monkeypatch.setattr(AdbShell, "read", kept)
+    with pytest.raises(WorkError, match="did not start the new image") as caught:
+        bench.flash()
+    first, *console = caught.value.message.splitlines()
+    assert first.endswith("its own; played has its former boot_b again")
+    assert console == ["  | one", "  | Kernel panic"]
+
+
 def test_the_only_boot_image_is_flashed_only_if_the_model_says_so(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
+from typing import cast
 
 import pytest
 from writers.played_bench import MODEL, Bench
@@ -110,6 +111,16 @@ def test_a_system_that_never_gives_root_is_said_at_the_end(waited: Waited) -> No
     with pytest.raises(NoRoot):
         waited.phone(repeat(NoRoot("no root")), repeat(False)).wait_for_system(None)
     assert waited.clock.now >= 60
+
+
+def test_a_kernel_that_went_down_is_reported_with_its_console(waited: Waited) -> None:
+    class Panicked(Up):
+        def read(self, path: str) -> str:
+            return "Kernel panic\n" if "pstore" in path else "another-boot\n"
+
+    phone = waited.phone(repeat(None), repeat(False))
+    with pytest.raises(FellBack, match=r"phone p went down\n  \| Kernel panic$"):
+        phone.check_same_boot(cast(AdbShell, Panicked()), "boot")
 
 
 @pytest.mark.parametrize("state", ["recovery", "rescue", "sideload"])
