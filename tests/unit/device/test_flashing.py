@@ -58,6 +58,16 @@ def test_the_active_slot_is_flashed_where_the_other_has_no_system(bench: Bench) 
     assert bench.boots() == "a"
 
 
+@pytest.mark.parametrize("status", [1, 70, 127])
+def test_a_slot_that_bootctl_does_not_mark_is_kept(bench: Bench, status: int) -> None:
+    bench.on()
+    (bench.root / "programs/phone/bootctl").write_text(f"#!/bin/sh\necho no HAL\nexit {status}\n")
+    done = bench.flash()
+    assert (done.slot, done.marked) == ("b", "system")
+    assert journal_of(bench.handset).unsettled() is None
+    assert bench.boots() == "b"
+
+
 def test_a_panic_in_the_slot_is_reported_with_its_console(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
