@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mepof.bootimg.image import Bytes
+from mepof.bootimg.image import Bytes, without_zeros
 
 _MAGIC = b"\xd0\x0d\xfe\xed"
 _HEADER = struct.Struct(">10I")
@@ -58,13 +58,16 @@ def tree_size(data: Bytes, at: int = 0) -> int | None:
 
 
 def appended(data: Bytes) -> Appended:
-    """The device trees that a file ends with, one after the other without a gap."""
+    """The device trees that a file ends with, one after the other without a gap.
+
+    Zeros may follow: some tools fill up the kernel's section with them.
+    """
     view = memoryview(data)
-    end = len(view)
+    end, content = len(view), len(without_zeros(view))
     sizes: list[int] = []
     for at in _from_the_end(view):
         size = tree_size(view, at)
-        if size is not None and at + size == end:
+        if size is not None and (at + size == end if sizes else at + size >= content):
             sizes.append(size)
             end = at
             if len(sizes) == MAX_TREES:

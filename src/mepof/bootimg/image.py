@@ -20,6 +20,7 @@ from mepof.bootimg.layout import (
 )
 
 Bytes = bytes | memoryview
+_STEP = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -191,3 +192,14 @@ def split_cmdline(text: bytes, layout: Layout) -> dict[str, bytes] | None:
         "cmdline": head.ljust(CMDLINE_BYTES, b"\0"),
         "extra_cmdline": rest.ljust(EXTRA_CMDLINE_BYTES, b"\0"),
     }
+
+
+def without_zeros(view: memoryview) -> bytes:
+    """Data without the zeros that end it, of which a partition may have many."""
+    end = len(view)
+    while end:
+        kept = len(bytes(view[max(end - _STEP, 0) : end]).rstrip(b"\0"))
+        end = max(end - _STEP, 0) + kept
+        if kept:
+            break
+    return bytes(view[:end])

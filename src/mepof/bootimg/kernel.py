@@ -6,9 +6,10 @@ A kernel may stand in a header of MediaTek's, be compressed, and be followed by 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mepof.bootimg.compression import (
+    MAX_DECOMPRESSED,
     Damaged,
     compress,
     decode,
@@ -16,7 +17,7 @@ from mepof.bootimg.compression import (
     recognise,
 )
 from mepof.bootimg.device_tree import appended
-from mepof.bootimg.image import BootImage, Bytes
+from mepof.bootimg.image import BootImage, Bytes, without_zeros
 from mepof.errors import InputError
 from mepof.kernel.image import HEADER_BYTES, Image
 from mepof.kernel.image import recognise as recognise_image
@@ -27,6 +28,7 @@ _MEDIATEK_MAGIC = 0x58881688
 # Documentation/arch/arm64/booting.rst.
 _ARM64 = struct.Struct("<8xQQQ")
 _TWO_MIB = 2 << 20
+_BY_HAND = "unpack the image, make the file `kernel` by hand, and pack the directory"
 # Documentation/arch/x86/boot.rst: init_size and kernel_alignment.
 _X86_VERSION, _X86_ALIGNMENT, _X86_INIT_SIZE = 0x206, 0x230, 0x260
 _X86_MIN_VERSION = 0x20A
@@ -165,19 +167,23 @@ def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> 
         what: the new kernel is, for messages.
 
     Raises:
-        InputError: it is not a kernel, or is for another architecture than the old one.
-        EnvironmentLack: the program that compresses it is missing.
+        InputError: it is not a kernel, or is for another architecture than the old one, or what
+            stands around the old one is not known and would be lost.
+        EnvironmentLack: the program that compresses or decompresses it is missing.
     """
-    former, given = describe(section), describe(new)
+    former, given = describe(section), _looked_into(describe(new), what)
     if compression is None:
+        former = _looked_into(former, "the kernel in the image")
+        _check_form(former)
         compression = (former.compression or "none") if len(former.payload) else None
+    _check_end(former)
     if former.image and given.image and former.image.arch != given.image.arch:
         raise InputError(
             f"{what} is a kernel for {given.image.arch}, and the one in the image is for "
             f"{former.image.arch}",
             f"name a kernel for {former.image.arch}",
         )
-    if former.image and given.head and not given.image:
+    if (former.image or not former.head) and given.head and not given.image:
         raise InputError(
             f"{what} is not a kernel that a boot loader starts, as the one in the image is",
             "name the image that a build makes (Image, bzImage, zImage) or NAME.img of a run",
@@ -188,6 +194,43 @@ def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> 
         if compression != "none":
             payload = compress(payload, compression)
     return joined(former.mediatek, payload, given.trees or former.trees)
+
+
+def _looked_into(kernel: Kernel, what: str) -> Kernel:
+    """The kernel with its head, also where another program decompresses it."""
+    if kernel.compression != "zstd":
+        return kernel
+    head = bytes(decompressed(kernel, what)[:HEADER_BYTES])
+    return replace(kernel, head=head, image=recognise_image(head))
+
+
+def _check_form(kernel: Kernel) -> None:
+    """Refuse to replace what is of no known form: a vendor's header before it would vanish."""
+    if len(kernel.payload) and not kernel.compression and not kernel.image:
+        raise InputError(
+            "the kernel in the image begins like none that mepof knows, perhaps with a vendor's "
+            f"header: {bytes(kernel.payload[:16])!r}",
+            f"{_BY_HAND}, or say with --compression that the kernel stands for itself",
+        )
+
+
+def _check_end(kernel: Kernel) -> None:
+    """Refuse to replace a compressed kernel with data behind it, which would vanish."""
+    try:
+        decoded = decode(kernel.payload, MAX_DECOMPRESSED) if kernel.compression else None
+    except Damaged:
+        return
+    if decoded is None or decoded.size is None:
+        return
+    behind = without_zeros(kernel.payload[decoded.size :])
+    # Kbuild appends it to what does not tell it, unlike gzip (scripts/Makefile.lib).
+    size = without_zeros(memoryview(len(decoded.content).to_bytes(4, "little")))
+    if behind not in (b"", size):
+        raise InputError(
+            f"{len(behind)} bytes behind the kernel in the image are neither device trees nor "
+            "zeros, and would be lost",
+            _BY_HAND,
+        )
 
 
 def joined(mediatek: bytes, payload: Bytes, trees: Bytes) -> bytes:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mepof.bootimg.avb import BLOCK_BYTES, FOOTER_BYTES, Footer, footer_of, rehashed
-from mepof.bootimg.image import BootImage, Bytes, pages_of, split_cmdline
+from mepof.bootimg.image import BootImage, Bytes, pages_of, split_cmdline, without_zeros
 from mepof.bootimg.layout import round_up
 from mepof.errors import InputError
 
 SAMSUNG = b"SEANDROIDENFORCE"
-_STEP = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,12 @@ def tail_of(data: Bytes, content_size: int) -> Tail | None:
     size = content_size + len(view)
     footer = footer_of(view, content_size)
     if footer is None:
-        return Tail(size, _without_zeros(view))
+        return Tail(size, without_zeros(view))
     start = footer.vbmeta_offset - content_size
     end = start + footer.vbmeta_size
-    if start < 0 or _without_zeros(view[end : len(view) - FOOTER_BYTES]):
+    if start < 0 or without_zeros(view[end : len(view) - FOOTER_BYTES]):
         return None
-    return Tail(size, _without_zeros(view[:start]), bytes(view[start:end]), footer)
-
-
-def _without_zeros(view: memoryview) -> bytes:
-    """Data without the zeros that end it, of which a partition may have many."""
-    end = len(view)
-    while end:
-        kept = len(bytes(view[max(end - _STEP, 0) : end]).rstrip(b"\0"))
-        end = max(end - _STEP, 0) + kept
-        if kept:
-            break
-    return bytes(view[:end])
+    return Tail(size, without_zeros(view[:start]), bytes(view[start:end]), footer)
 
 
 def with_tail(image: BootImage, tail: Tail, where: str, *, for_partition: bool = True) -> BootImage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 
 import pytest
@@ -104,6 +105,54 @@ def test_what_a_kernel_takes_in_memory_comes_from_its_header() -> None:
     assert memory is not None
     assert (memory.size, memory.alignment) == (0x1234000, 0x200000)
     assert describe(some(1000)).memory is None
+
+
+@pytest.mark.parametrize("end", [TREES, TREES + bytes(5000), device_tree(600) + bytes(1 << 20)])
+def test_zeros_behind_device_trees_are_kept(end: bytes) -> None:
+    old = compress(arm64_kernel(), "gzip") + end
+    assert describe(old).trees == end
+    assert describe(replaced(old, arm64_kernel(200_000), None, "new")).trees == end
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        b"UNCOMPRESSED_IMG" + struct.pack("<I", 300_000) + arm64_kernel(),
+        mediatek(arm64_kernel())[:-100],
+        some(5000),
+    ],
+)
+def test_a_kernel_of_no_known_form_is_not_replaced(old: bytes) -> None:
+    with pytest.raises(InputError, match="begins like none that mepof knows") as caught:
+        replaced(old, arm64_kernel(), None, "new")
+    assert "unpack" in str(caught.value.remedy)
+    assert replaced(old, arm64_kernel(), "none", "new") == arm64_kernel()
+
+
+@pytest.mark.parametrize("compression", [None, "none"])
+def test_data_behind_a_compressed_kernel_is_not_lost(compression: str | None) -> None:
+    old = compress(arm64_kernel(), "gzip") + b"a vendor's" + bytes(100)
+    with pytest.raises(InputError, match="10 bytes behind the kernel in the image are neither"):
+        replaced(old, arm64_kernel(), compression, "new")
+
+
+@pytest.mark.parametrize("name", ["xz", "lzma", "bzip2"])
+@pytest.mark.parametrize("kernel", [arm64_kernel(), arm64_kernel(0x40000)])
+def test_the_size_behind_a_compressed_kernel_is_not_missed(name: str, kernel: bytes) -> None:
+    old = compress(kernel, name) + struct.pack("<I", len(kernel))
+    assert replaced(old, arm64_kernel(), None, "new") == compress(arm64_kernel(), name)
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
+def test_a_kernel_in_zstd_is_looked_into() -> None:
+    old = compress(arm64_kernel(), "zstd")
+    with pytest.raises(InputError, match="new is not a kernel that a boot loader starts"):
+        replaced(old, b"\x7fELF" + bytes(9000), None, "new")
+    with pytest.raises(InputError, match="new is not a kernel that a boot loader starts"):
+        replaced(arm64_kernel(), compress(b"\x7fELF" + bytes(9000), "zstd"), None, "new")
+    with pytest.raises(InputError, match="new is a kernel for x86-64"):
+        replaced(old, compress(bz_image(), "zstd"), None, "new")
+    assert replaced(old, old, None, "new") == old
 
 
 def test_device_trees_within_a_kernel_are_not_appended() -> None:

@@ -25,10 +25,13 @@ def test_a_new_image_has_the_kernel_alone(tmp_path: Path) -> None:
 
 
 def test_the_kernel_takes_the_place_of_that_in_an_image(tmp_path: Path) -> None:
-    FORMAT.write(kernel(tmp_path, "6.1.1"), None, tmp_path / "old.img")
-    FORMAT.write(kernel(tmp_path), tmp_path / "old.img", tmp_path / "new.img")
-    image = parse((tmp_path / "new.img").read_bytes(), "new.img")
-    assert bytes(image.section("kernel")) == b"image of 6.12.95-mepof-opt"
+    old = image(tmp_path / "old.img", kernel=arm64_kernel(), ramdisk=b"070701")
+    new = kernel(tmp_path)
+    new.image.write_bytes(arm64_kernel(200_000))
+    FORMAT.write(new, old, tmp_path / "new.img")
+    made = parse((tmp_path / "new.img").read_bytes(), "new.img")
+    assert bytes(made.section("kernel")) == arm64_kernel(200_000)
+    assert bytes(made.section("ramdisk")) == b"070701"
 
 
 @pytest.mark.parametrize("content", [b"", b"ANDROID!", b"no image at all"])
