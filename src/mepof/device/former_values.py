@@ -50,14 +50,18 @@ class FormerValues:
 
     @classmethod
     @contextmanager
-    def of(cls, directory: Path, machine: str) -> Iterator[FormerValues]:
-        """The journal of the machine of that name, locked against other processes.
+    def of(cls, directory: Path, machine: str, key: str = "") -> Iterator[FormerValues]:
+        """The journal of a machine, locked against other processes.
+
+        Args:
+            machine: its name.
+            key: what tells it from others, if its name does not.
 
         Raises:
             WorkError: another process prepares or restores the machine.
         """
         directory.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w.-]", "_", machine)
+        name = re.sub(r"[^\w.-]", "_", key or machine)
         with (directory / f"{name}.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -15,7 +15,7 @@ from typing import Any
 from mepof.device.former_values import Change, FormerValues
 from mepof.device.preparation import Cores, Due, Preparation, Setting, cores_of
 from mepof.device.restart import remedy, restart
-from mepof.device.shell import LostConnection, Reachable, Refused, persistent
+from mepof.device.shell import LostConnection, Reachable, Refused, machine_of, persistent
 from mepof.errors import InputError, Interrupted, WorkError
 
 Report = Callable[[str], None]
@@ -82,7 +82,7 @@ def prepared(
             is the command that restores it later.
         Interrupted: by a signal.
     """
-    with FormerValues.of(directory, shell.name) as journal, Signals() as signals:
+    with _journal(shell, directory) as journal, Signals() as signals:
         undo(shell, journal, report)
         well = False
         try:
@@ -97,6 +97,10 @@ def prepared(
             # A signal that arrived before the line above took effect leads here as well.
             if not (leave and well):
                 undo(shell, journal, report)
+
+
+def _journal(shell: Reachable, directory: Path) -> AbstractContextManager[FormerValues]:
+    return FormerValues.of(directory, shell.name, machine_of(shell))
 
 
 def pending(shell: Reachable, preparation: Preparation) -> list[str]:
@@ -120,7 +124,9 @@ def restore(shell: Reachable, directory: Path, report: Report) -> None:
     Raises:
         WorkError: a former value was not accepted.
     """
-    with FormerValues.of(directory, shell.name) as journal, Signals(wait=True):
+    with _journal(shell, directory) as journal, Signals(wait=True):
+        if not journal.changes():
+            report(f"{shell.name} has nothing to restore")
         remain = undo(shell, journal, report)
     if remain:
         names = ", ".join(change.setting.what for change in remain)

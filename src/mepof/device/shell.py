@@ -110,6 +110,15 @@ def persistent(shell: Recovery, act: Callable[P, T], *args: P.args, **words: P.k
     return act(*args, **words)
 
 
+def machine_of(shell: Reachable) -> str:
+    """What tells a machine from others, however it is reached: its machine id if it has one.
+
+    Raises:
+        LostConnection: it cannot be reached.
+    """
+    return (persistent(shell, shell.read, "/etc/machine-id") or "").strip() or shell.name
+
+
 @dataclass(frozen=True)
 class LocalShell:
     """This machine.

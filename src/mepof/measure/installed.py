@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from mepof.described import first_error
 from mepof.device import grub
 from mepof.device.restart import boot_id
-from mepof.device.shell import Reachable, persistent
+from mepof.device.shell import Reachable, machine_of, persistent
 from mepof.disk import replacing
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.measure.boots import KeptBoots
@@ -160,11 +160,6 @@ def device_of(shell: Reachable) -> Device:
 def running(shell: Reachable) -> str:
     """The release that a machine runs."""
     return persistent(shell, shell.run, ("uname", "-r"), _ANSWER).output.strip()
-
-
-def machine_of(shell: Reachable) -> str:
-    """What tells a machine from others."""
-    return (persistent(shell, shell.read, "/etc/machine-id") or "").strip() or shell.name
 
 
 class Rounds:

@@ -96,7 +96,7 @@ def test_prepared_until_restored(mepof: Call, tmp_path: Path) -> None:
     assert (tmp_path / "governor").read_text() == "performance\n"
     assert mepof("restore")[0] == 0
     assert (tmp_path / "governor").read_text() == "schedutil\n"
-    assert mepof("restore") == (0, "", "")
+    assert mepof("restore") == (0, "", "made-up has nothing to restore\n")
 
 
 def test_dry_run_sets_nothing(mepof: Call, tmp_path: Path) -> None:

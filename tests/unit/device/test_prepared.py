@@ -208,6 +208,36 @@ def test_it_stays_prepared_until_it_is_restored_however_often(root: Path, journa
         assert state(root) == before
 
 
+@dataclass(frozen=True)
+class Typed(Machine):
+    """A machine whose host can be typed in several ways."""
+
+    host: str = "box"
+
+    @property
+    def name(self) -> str:
+        return f"ssh-{self.host}"
+
+
+def test_a_machine_is_known_however_its_host_is_typed(root: Path, journals: Path) -> None:
+    (root / "etc").mkdir()
+    (root / "etc/machine-id").write_text("0a1b\n")
+    before = state(root)
+    with prepared(Typed(root), PREPARATION, journals, quiet, leave=True):
+        pass
+    assert state(root) != before
+    lines: list[str] = []
+    restore(Typed(root, host="root@box"), journals, lines.append)
+    assert state(root) == before
+    assert "ssh-root@box has nothing to restore" not in lines
+
+
+def test_restoring_says_if_there_is_nothing_to_restore(root: Path, journals: Path) -> None:
+    lines: list[str] = []
+    restore(Machine(root), journals, lines.append)
+    assert lines == ["made-up has nothing to restore"]
+
+
 def test_no_other_process_prepares_it_meanwhile(root: Path, journals: Path) -> None:
     with (
         prepared(Machine(root), PREPARATION, journals, quiet),
