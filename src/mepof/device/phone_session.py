@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from mepof.device import agent, batch
-from mepof.device.adb import AdbShell
+from mepof.device.adb import AdbShell, NoRoot
 from mepof.device.handset import Handset, patiently
 from mepof.device.protocol import GuestReset, KernelHang, Outcome, Session
 from mepof.device.pstore import last_words
@@ -237,7 +237,9 @@ def _explain(handset: Handset, boot_id: str) -> None:
 
 def _reconnected(handset: Handset, boot_id: str, since: float) -> bool:
     """Whether a phone that was lost is there again, and runs what it was started with."""
-    again, running = handset.shell(), None
+    again = running = None
+    with suppress(NoRoot):  # after a reset, su comes later than adbd
+        again = handset.shell()
     if again is None and handset.fastboot.present():
         raise GuestReset(f"the kernel reset {handset.name}, which is in its boot loader")
     if again is not None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mepof.device import agent, phone_session
-from mepof.device.adb import AdbShell
+from mepof.device.adb import AdbShell, NoRoot
 from mepof.device.handset import Handset
 from mepof.device.protocol import GuestReset, Interlude, KernelHang, Session
 from mepof.device.shell import LostConnection, Shell
@@ -106,3 +106,29 @@ def test_a_phone_that_is_lost_is_looked_for(
     )
     with pytest.raises(error, match=f"^{message}"):
         phone_session.run_session(looked_for, SHELL, session(None), tmp_path, lambda count: None)
+
+
+def test_a_reset_is_reported_though_root_comes_later_than_adb(
+    log: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*given: Any) -> None:
+        raise LostConnection("gone")
+
+    looks = iter((NoRoot("no root"), NoRoot("no root"), SimpleNamespace(read=lambda path: None)))
+
+    def shell() -> object:
+        if isinstance(found := next(looks), Exception):
+            raise found
+        return found
+
+    known = iter(("1", "2"))
+    monkeypatch.setattr(phone_session, "_served", lost)
+    reset = handset(
+        boot_id=lambda shell: next(known),
+        shell=shell,
+        fastboot=SimpleNamespace(present=lambda: False),
+        model=SimpleNamespace(boot_seconds=150),
+        pause=lambda seconds: None,
+    )
+    with pytest.raises(GuestReset, match="the kernel reset played"):
+        phone_session.run_session(reset, SHELL, session(None), tmp_path, lambda count: None)
