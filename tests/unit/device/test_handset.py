@@ -76,7 +76,7 @@ def test_a_phone_may_be_slow_to_leave_its_boot_loader(waited: Waited) -> None:
     up = Up()
     looks = chain([None] * 9, [up])
     phone = waited.phone(looks, chain([True] * 8, [False]))
-    assert phone.wait_for_system(None) is up
+    assert cast(object, phone.wait_for_system(None)) is up
 
 
 def test_a_phone_that_stays_in_its_boot_loader_fell_back(waited: Waited) -> None:
@@ -104,7 +104,7 @@ def test_a_phone_that_answers_nowhere_is_lost(waited: Waited) -> None:
 def test_root_may_come_later_than_adb(waited: Waited) -> None:
     up = Up()
     phone = waited.phone(chain([NoRoot("no root")] * 9, [up]), repeat(False))
-    assert phone.wait_for_system(None) is up
+    assert cast(object, phone.wait_for_system(None)) is up
 
 
 def test_a_system_that_never_gives_root_is_said_at_the_end(waited: Waited) -> None:

@@ -10,7 +10,7 @@ import pytest
 from writers.played_bench import Bench
 
 from mepof.device.flashing import journal_of, recover
-from mepof.device.phone_journal import Entry
+from mepof.device.phone_journal import Entry, Stage
 from mepof.errors import WorkError
 
 pytestmark = pytest.mark.skipif(
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def left(bench: Bench, stage: str, **changes: str) -> Entry:
+def left(bench: Bench, at: Stage, fingerprint: str = "") -> Entry:
     """Interrupt a run in a stage; the phone runs what it flashed."""
     bench.on()
     bench.flash()
     journal = journal_of(bench.handset)
     entry = journal.last()
     assert entry is not None
-    journal.add(replace(entry, stage=stage, **changes))
+    journal.add(replace(entry, stage=at, fingerprint=fingerprint))
     bench.screen.clear()
     return entry
 
@@ -48,7 +48,7 @@ def untouched(bench: Bench) -> bool:
 
 
 @pytest.mark.parametrize("at", ["flashing", "flashed", "activated", "checked", "restoring"])
-def test_a_phone_that_nobody_changed_is_restored(bench: Bench, at: str) -> None:
+def test_a_phone_that_nobody_changed_is_restored(bench: Bench, at: Stage) -> None:
     entry = left(bench, at)
     assert recover(bench.handset)
     assert (bench.root / "phone/boot_b.img").read_bytes() == Path(entry.saved).read_bytes()
@@ -56,7 +56,7 @@ def test_a_phone_that_nobody_changed_is_restored(bench: Bench, at: str) -> None:
 
 
 @pytest.mark.parametrize("at", ["flashed", "activated", "checked"])
-def test_what_somebody_flashed_since_is_not_overwritten(bench: Bench, at: str) -> None:
+def test_what_somebody_flashed_since_is_not_overwritten(bench: Bench, at: Stage) -> None:
     left(bench, at)
     for path in ("phone/boot_b.img", "programs/system/boot_b"):
         (bench.root / path).write_bytes(b"an update's")
@@ -68,7 +68,7 @@ def test_what_somebody_flashed_since_is_not_overwritten(bench: Bench, at: str) -
 
 @pytest.mark.parametrize("at", ["flashing", "activated", "restoring"])
 @pytest.mark.parametrize("where", ["in its system", "in its boot loader"])
-def test_a_system_that_was_updated_since_is_left_alone(bench: Bench, at: str, where: str) -> None:
+def test_a_system_that_was_updated_since_is_left_alone(bench: Bench, at: Stage, where: str) -> None:
     left(bench, at, fingerprint="maker/phone:15")
     builds(bench, "maker/phone:16")
     if where == "in its boot loader":
