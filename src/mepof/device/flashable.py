@@ -7,10 +7,15 @@ write (AOSP's ``system/core/fastboot/README.md``); a variable that it does not k
 
 from __future__ import annotations
 
+from mepof.device.adb import AdbShell
 from mepof.device.fastboot import Fastboot
-from mepof.device.handset import Handset, Packed
+from mepof.device.handset import BY_NAME, Handset, Packed, patiently
 from mepof.device.phone_journal import Entry
 from mepof.errors import InputError, WorkError
+
+_ANSWER = 60.0
+# Offsets of the flags in AVB's header, and of what follows (libavb/avb_vbmeta_image.h).
+_FLAGS, _BEHIND_FLAGS = 120, 124
 
 
 def check_no_update(handset: Handset, fastboot: Fastboot) -> None:
@@ -54,6 +59,36 @@ def check_slot(handset: Handset, fastboot: Fastboot, slot: str, last: Entry | No
             f"the slot {slot} of {handset.name} has never started a system successfully", remedy
         )
     return last.saved
+
+
+def check_build(handset: Handset, shell: AdbShell, slot: str, former: str) -> None:
+    """Refuse a slot whose vbmeta, which has the digests of all of its build, is of another build.
+
+    Its flags may differ: ``fastboot --disable-verity`` changes those of one slot.
+
+    Args:
+        shell: of a system that runs.
+        former: the active slot.
+
+    Raises:
+        WorkError: it is; an update leaves its predecessor in the other slot, or nothing at all.
+        LostConnection: the phone does not answer.
+    """
+    devices = [f"{BY_NAME}/vbmeta_{each}" for each in (slot, former)]
+    summed = " && ".join(
+        f"[ -e {each} ] && {{ head -c {_FLAGS} {each}; tail -c +{_BEHIND_FLAGS + 1} {each}; }} | "
+        "sha256sum"
+        for each in devices
+    )
+    done = patiently(shell, lambda: shell.run(("sh", "-c", summed), _ANSWER))
+    lines = done.output.splitlines()
+    if done.status == 0 and len(lines) == len(devices) and len(set(lines)) > 1:
+        raise WorkError(
+            f"the slot {slot} of {handset.name} has another build than {former}: "
+            f"vbmeta_{slot} differs from vbmeta_{former}",
+            'install the same build in both slots, or write `flash = "active"` in the model, '
+            "after reading docs/devices/phone.md",
+        )
 
 
 def check_system(handset: Handset, entry: Entry, fingerprint: str) -> None:

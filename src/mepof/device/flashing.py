@@ -17,7 +17,13 @@ from typing import Literal
 
 from mepof.device.adb import AdbShell
 from mepof.device.fastboot import Fastboot
-from mepof.device.flashable import check_no_update, check_size, check_slot, check_system
+from mepof.device.flashable import (
+    check_build,
+    check_no_update,
+    check_size,
+    check_slot,
+    check_system,
+)
 from mepof.device.handset import Handset, Packed, patiently
 from mepof.device.left import check_serial, is_undone
 from mepof.device.phone_journal import Entry, Journal, Stage
@@ -112,6 +118,8 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
     shell = handset.boot_from_memory(packed)
     boot_id = handset.boot_id(shell)
     check(shell)
+    if slot != former:
+        check_build(handset, shell, slot, former)
     fingerprint = handset.fingerprint(shell)
     handset.note(f"saving {partition} of {handset.name} to {handset.directory}")
     saved = patiently(shell, lambda: handset.save_partition(shell, partition))

@@ -40,8 +40,10 @@ _BOOTLOADER = 60.0
 # For which a phone may still answer in its boot loader after it was told to leave it.
 _LEAVING = 10.0
 _ATTEMPTS = 4
-_BY_NAME = "/dev/block/by-name"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
+BY_NAME = "/dev/block/by-name"
+"""Of a system: the directory of its partitions."""
+
 TOKEN = "mepof.boot"
 """Parameter of kernels that mepof packs; its value tells one boot image from another."""
 
@@ -371,7 +373,7 @@ class Handset:
         Raises:
             WorkError: it could not be read, or differs.
         """
-        device = f"{_BY_NAME}/{partition}"
+        device = f"{BY_NAME}/{partition}"
         there = self.digest(shell, partition)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
@@ -413,7 +415,7 @@ class Handset:
 
     def digest(self, shell: AdbShell, partition: str, size: int | None = None) -> str:
         """The SHA-256 of a partition, or of its first bytes."""
-        device = f"{_BY_NAME}/{partition}"
+        device = f"{BY_NAME}/{partition}"
         head = f"head -c {size} {device}" if size is not None else f"cat {device}"
         done = shell.run(("sh", "-c", f"{head} | sha256sum"), _TRANSFER)
         found = done.output.split()

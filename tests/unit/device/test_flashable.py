@@ -112,6 +112,30 @@ def test_a_restored_slot_that_somebody_changed_since_is_not_flashed(bench: Bench
     assert not wrote(bench)
 
 
+def other_vbmeta(bench: Bench, at: int) -> None:
+    """Let the vbmeta of the two slots differ in one byte."""
+    meta = bytearray(4096)
+    for slot in "ab":
+        (bench.root / f"programs/system/vbmeta_{slot}").write_bytes(meta)
+        meta[at] = 2
+
+
+@pytest.mark.parametrize("at", [119, 124, 300])
+def test_a_slot_with_another_build_is_not_flashed(bench: Bench, at: int) -> None:
+    bench.on()
+    other_vbmeta(bench, at)
+    with pytest.raises(WorkError, match="slot b of played has another build than a: vbmeta_b"):
+        bench.flash()
+    assert not wrote(bench)
+
+
+@pytest.mark.parametrize("at", [120, 123])
+def test_a_slot_whose_verification_is_disabled_is_flashed(bench: Bench, at: int) -> None:
+    bench.on()
+    other_vbmeta(bench, at)
+    assert bench.flash().slot == "b"
+
+
 def test_a_slot_with_another_system_is_left_again(bench: Bench) -> None:
     bench.on()
     former = (bench.root / "phone/boot_b.img").read_bytes()
