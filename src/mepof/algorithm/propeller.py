@@ -140,10 +140,14 @@ class Propeller(Branches):
         tools: Tools,
     ) -> BuildAddition:
         spared = frozenset(functions)
-        kept, keeps = [], True
+        kept, file, keeps = [], "", True
         for line in (profile / self._blocks).read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.startswith("m "):  # the source file of the function that follows
+                file = line
+                continue
             if line.startswith("f "):
                 keeps = spared.isdisjoint(line.split()[1:])
+                line, file = file + line, ""
             if keeps or line.startswith("v"):
                 kept.append(line)
         output.write_text("".join(kept), encoding="utf-8")

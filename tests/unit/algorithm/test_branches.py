@@ -329,6 +329,14 @@ def test_exactly_the_spared_functions_are_left_out(
     assert addition.cflags == (f"-fbasic-block-sections=list={PROFILES}/less",)
 
 
+def test_a_source_file_stays_with_its_function(tmp_path: Path) -> None:
+    first, last = "m a.c\nf foo\nc 0\n", "m b.c\nf bar\nc 0 1\nm a.c\nf bar\nc 0 2\n"
+    (tmp_path / "kernel.cc_profile").write_text(f"v1\n{first}{last}f baz\nc 3\n")
+    for spared, left in (("foo", f"{last}f baz\nc 3\n"), ("bar", f"{first}f baz\nc 3\n")):
+        Propeller().spare(tmp_path, [spared], tmp_path / "less", TOOLS)
+        assert (tmp_path / "less").read_text() == f"v1\n{left}"
+
+
 def test_a_spared_layout_is_one_that_the_compiler_reads(layout: Path, tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int hot(int n) { return n ? hot(n - 1) : 1; }\n")
     for spared, sections in (([], True), (["hot"], False)):
