@@ -31,6 +31,8 @@ _SILENCE_SECONDS = 60
 _CHUNK = 4 << 20
 # A put to these is atomic, and a rename is a copy.
 _ATOMIC = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az", "adl"})
+# When a file was written, as the libraries name it; some know only when it was created.
+_TIMES = ("LastModified", "last_modified", "mtime", "modified", "created")
 
 
 class RemoteDenied(WorkError):
@@ -56,11 +58,17 @@ class Entry:
     modified: datetime
 
 
-def _entry(info: dict[str, Any]) -> Entry:
-    when = info.get("LastModified") or info.get("mtime") or info.get("created") or 0
+def _entry(info: dict[str, Any]) -> Entry | None:
+    """A file as a library describes it; None if it does not say when it was written."""
+    when = next((info[name] for name in _TIMES if info.get(name) is not None), None)
+    if when is None and "modificationTime" in info:  # Hadoop's, in milliseconds
+        when = info["modificationTime"] / 1000
+    if when is None:
+        return None
     moment = when if isinstance(when, datetime) else datetime.fromtimestamp(float(when), UTC)
     size = int(info["size"])
-    return Entry(size, f"{info.get('ETag') or when}-{size}", moment.astimezone(UTC))
+    version = info.get("ETag") or info.get("etag") or when
+    return Entry(size, f"{version}-{size}", moment.astimezone(UTC))
 
 
 def hidden(url: str) -> str:
@@ -131,19 +139,33 @@ class Remote:
 
     def sizes(self, directory: str) -> dict[str, int]:
         """The sizes of all files below a directory, by their path below it."""
-        return {name: entry.size for name, entry in self.entries(directory).items()}
+        return self._list(directory, lambda name, info: int(info["size"]))
 
     def entries(self, directory: str) -> dict[str, Entry]:
-        """All files below a directory, by their path below it; ``""`` is the whole remote."""
+        """All files below a directory, by their path below it; ``""`` is the whole remote.
+
+        Raises:
+            WorkError: the server does not say when a file was written.
+        """
+
+        def entry(name: str, info: dict[str, Any]) -> Entry:
+            if found := _entry(info):
+                return found
+            raise WorkError(
+                f"{self.url} does not say when {name} was written",
+                "copy the files to a directory with their times, and name that",
+            )
+
+        return self._list(directory, entry)
+
+    def _list(self, directory: str, of: Callable[[str, dict[str, Any]], T]) -> dict[str, T]:
         start = self._at(directory) if directory else self._root
 
-        def listed(fs: Any) -> dict[str, Entry]:
+        def listed(fs: Any) -> dict[str, T]:
             fs.invalidate_cache()
             found = self._missing(lambda: fs.find(start, detail=True)) or {}
-            return {
-                name[name.index(start) + len(start) + 1 :]: _entry(info)
-                for name, info in found.items()
-            }
+            below = {name[name.index(start) + len(start) + 1 :]: found[name] for name in found}
+            return {name: of(name, info) for name, info in below.items()}
 
         return self._try(listed)
 

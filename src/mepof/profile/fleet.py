@@ -115,7 +115,7 @@ def members(urls: Sequence[str], weights: Mapping[str, int]) -> list[Member]:
 
     Raises:
         InputError: there are none.
-        WorkError: a server does not answer.
+        WorkError: a server does not answer, or does not say when a profile was written.
     """
     found: list[Member] = []
     for url in urls:

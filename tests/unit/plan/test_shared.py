@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.errors import EnvironmentLack, InputError, Interrupted
+from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.events import Event, StepNote
 from mepof.plan.archive import NotAnArchive, pack, unpack
 from mepof.plan.body import StepContext
@@ -487,3 +487,50 @@ def test_an_artifact_that_vanishes_from_a_store_alone_is_made_again(tmp_path: Pa
     chain = plan_of(toy("first"), toy("left", "first", n=1), toy("last", "left", "first"))
     run = Engine(store, {"toy": body}, 1, lambda event: None, execute).run(chain, tmp_path / "out")
     assert body.ran.count("first") == 2 and run.steps["last"].path.is_dir()
+
+
+WRITTEN = datetime(2025, 3, 1, 12, tzinfo=UTC)
+EARLIER = WRITTEN - timedelta(days=9)
+
+
+def described(monkeypatch: pytest.MonkeyPatch, info: dict[str, object]) -> Remote:
+    """A remote with one file, which its library describes like this."""
+    spec = pytest.importorskip("fsspec.spec")
+
+    def find(fs: object, path: str, **options: object) -> dict[str, dict[str, object]]:
+        return {f"{path}/day/one": {"type": "file", "size": 4, **info}}
+
+    kind = type("Described", (spec.AbstractFileSystem,), {"cachable": False, "find": find})
+    monkeypatch.setattr("fsspec.get_filesystem_class", lambda protocol: kind)
+    monkeypatch.setattr("fsspec.filesystem", lambda protocol, **options: kind())
+    return Remote("az://container/fleet")
+
+
+@pytest.mark.parametrize(
+    ("info", "version"),
+    [
+        ({"LastModified": WRITTEN, "ETag": "s3"}, "s3-4"),
+        ({"last_modified": WRITTEN, "etag": "azure"}, "azure-4"),
+        ({"mtime": WRITTEN, "ctime": EARLIER, "etag": "google"}, "google-4"),
+        ({"modified": WRITTEN, "created": EARLIER, "etag": None}, f"{WRITTEN}-4"),
+        ({"modificationTime": WRITTEN.timestamp() * 1000}, f"{WRITTEN.timestamp()}-4"),
+        ({"created": WRITTEN.timestamp()}, f"{WRITTEN.timestamp()}-4"),
+    ],
+)
+def test_every_library_names_the_time_of_a_file_its_own_way(
+    monkeypatch: pytest.MonkeyPatch, info: dict[str, object], version: str
+) -> None:
+    (entry,) = described(monkeypatch, info).entries("").values()
+    assert (entry.size, entry.version, entry.modified) == (4, version, WRITTEN)
+
+
+def test_a_file_of_the_first_second_has_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = described(monkeypatch, {"mtime": 0.0, "created": WRITTEN.timestamp()})
+    assert known.entries("")["day/one"].modified == datetime.fromtimestamp(0, UTC)
+
+
+def test_a_file_without_a_time_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = described(monkeypatch, {})
+    with pytest.raises(WorkError, match="az://container/fleet does not say when day/one was"):
+        silent.entries("")
+    assert silent.sizes("") == {"day/one": 4}
