@@ -5,6 +5,7 @@ They are data files under ``counters/``, found by their stem.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from mepof.registry import DescribedRegistry
 _PMUS = "/sys/bus/event_source/devices"
 _HYBRID = "cpu_*"
 _USER = "user_"
+_PROCESSOR = re.compile(r"^(vendor_id|cpu family|model)\s*: (\S+)$", re.M)
 
 GENERIC = "generic"
 """The counters that every processor may have."""
@@ -38,6 +40,18 @@ class Counter(Described):
     event: str = Field(pattern=r"^[\w=,-]+$")
 
 
+class Processor(Described):
+    """Models of a processor, by the numbers of /proc/cpuinfo of x86.
+
+    Attributes:
+        models: numbers and ranges, such as ``16-31,96``.
+    """
+
+    vendor: str
+    family: int
+    models: str = Field(pattern=r"^\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*$")
+
+
 class Counters(Described):
     """The counters of a kind of core.
 
@@ -45,12 +59,14 @@ class Counters(Described):
         title: the kind of core, in running text.
         source: of the events.
         pmu: pattern of the PMU's name in sysfs; empty for perf's generic events.
+        processor: that has these events; None if every one with that PMU does.
         at_once: events that a core counts at the same time without multiplexing.
     """
 
     title: str
     source: str = Field(min_length=8)
     pmu: str = ""
+    processor: Processor | None = None
     at_once: int = Field(gt=0, le=32)
     counter: tuple[Counter, ...]
 
@@ -109,7 +125,7 @@ def countable(files: Files, counters: Counters | None, cores: Sequence[int]) -> 
         cores: CPUs that the work runs on; they choose among the PMUs of several kinds of cores.
 
     Raises:
-        EnvironmentLack: the machine does not have that PMU.
+        EnvironmentLack: the machine does not have that PMU, or is another processor.
     """
     if counters is None:
         return Countable((), {})
@@ -146,12 +162,29 @@ def _hybrid(files: Files, cores: Sequence[int]) -> str:
 
 def _pmu(files: Files, counters: Counters, cores: Sequence[int]) -> str:
     paths = files.paths(f"{_PMUS}/{counters.pmu}")
-    if paths:
-        return _covering(files, paths, counters.pmu, cores)
-    raise EnvironmentLack(
-        f"{files.name} has no PMU {counters.pmu}, which the counters of {counters.title} need",
-        "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
-    )
+    if not paths:
+        raise EnvironmentLack(
+            f"{files.name} has no PMU {counters.pmu}, which the counters of {counters.title} need",
+            "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
+        )
+    if counters.processor is not None:
+        _check_processor(files, counters.processor, counters.title)
+    return _covering(files, paths, counters.pmu, cores)
+
+
+def _check_processor(files: Files, wanted: Processor, title: str) -> None:
+    """A PMU of x86 counts whatever it has under a number: on another processor, another event."""
+    first = (files.read("/proc/cpuinfo") or "").partition("\n\n")[0]
+    has = dict(_PROCESSOR.findall(first))
+    vendor, family, model = (has.get(key, "?") for key in ("vendor_id", "cpu family", "model"))
+    if (vendor, family) != (wanted.vendor, str(wanted.family)) or model not in map(
+        str, cpu_numbers(wanted.models)
+    ):
+        raise EnvironmentLack(
+            f"the counters of {title} would count other events on {files.name}, "
+            f"a processor {vendor} of family {family}, model {model}",
+            "choose the counters of that core, or `generic`",
+        )
 
 
 def _covering(files: Files, paths: Sequence[str], pattern: str, cores: Sequence[int]) -> str:

@@ -10,6 +10,15 @@ from mepof.measure.metrics import METRICS
 from mepof.pmu.counter import Counter, Counters, countable, counters_names, load_counters
 
 PMUS = "sys/bus/event_source/devices"
+CPUINFO = """\
+processor\t: 0
+vendor_id\t: {}
+cpu family\t: {}
+model\t\t: {}
+model name\t: a model
+
+processor\t: 1
+"""
 
 
 def machine(root: Path, pmus: dict[str, tuple[str, ...]], cpus: dict[str, str]) -> LocalShell:
@@ -58,12 +67,56 @@ def test_generic_events_are_those_of_the_cores_in_use(tmp_path: Path) -> None:
         countable(shell, load_counters("generic"), (15, 16))
 
 
+def processor(root: Path, vendor: str, family: int, model: int) -> LocalShell:
+    (root / "proc").mkdir()
+    (root / "proc" / "cpuinfo").write_text(CPUINFO.format(vendor, family, model))
+    return machine(root, {"cpu": ()}, {})
+
+
 def test_events_by_number_are_named_for_their_metric(tmp_path: Path) -> None:
-    able = countable(machine(tmp_path, {"cpu": ()}, {}), load_counters("zen4"), (0, 1))
+    shell = processor(tmp_path, "AuthenticAMD", 25, 17)
+    able = countable(shell, load_counters("zen4"), (0, 1))
     texts = [event.text for run in able.runs for event in run]
     assert "cpu/event=0x64,umask=0x09,name=kernel_l2_misses/k" in texts
     assert "cpu/event=0xc0,name=user_instructions/u" in texts
     assert all(len(run) <= 4 for run in able.runs)
+
+
+@pytest.mark.parametrize("name", counters_names())
+def test_events_by_number_are_those_of_named_processors(name: str) -> None:
+    counters = load_counters(name)
+    by_number = any("=" in counter.event for counter in counters.counter)
+    assert by_number == (counters.processor is not None)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "counters"),
+    [
+        ("AuthenticAMD", 25, 16, "zen4"),
+        ("AuthenticAMD", 25, 175, "zen4"),
+        ("AuthenticAMD", 25, 33, ""),
+        ("AuthenticAMD", 26, 17, ""),
+        ("GenuineIntel", 6, 85, "skylake"),
+        ("GenuineIntel", 6, 106, ""),
+        ("AuthenticAMD", 6, 85, ""),
+    ],
+)
+def test_events_by_number_are_counted_on_their_processor_alone(
+    tmp_path: Path, vendor: str, family: int, model: int, counters: str
+) -> None:
+    shell = processor(tmp_path, vendor, family, model)
+    for name in ("zen4", "skylake"):
+        if name == counters:
+            assert countable(shell, load_counters(name), (0,)).runs
+            continue
+        said = f"on local, a processor {vendor} of family {family}, model {model} "
+        with pytest.raises(EnvironmentLack, match=said):
+            countable(shell, load_counters(name), (0,))
+
+
+def test_a_processor_that_is_not_known_is_another_one(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLack, match=r"a processor \? of family \?, model \?"):
+        countable(machine(tmp_path, {"cpu": ()}, {}), load_counters("zen4"), (0,))
 
 
 def test_the_pmu_covers_the_cores_in_use(tmp_path: Path) -> None:
