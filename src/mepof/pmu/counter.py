@@ -19,7 +19,8 @@ from mepof.errors import EnvironmentLack
 from mepof.registry import DescribedRegistry
 
 _PMUS = "/sys/bus/event_source/devices"
-_HYBRID = "cpu_*"
+# Intel's, and Arm's.
+_HYBRID = ("cpu_*", "armv[89]_*")
 _USER = "user_"
 _PROCESSOR = re.compile(r"^(vendor_id|cpu family|model)\s*: (\S+)$", re.M)
 
@@ -154,10 +155,13 @@ def countable(files: Files, counters: Counters | None, cores: Sequence[int]) -> 
 
 
 def _hybrid(files: Files, cores: Sequence[int]) -> str:
-    """The PMU for generic events on Intel's processors with several kinds of cores, of which perf
-    otherwise counts each event twice (Linux, tools/perf/Documentation/intel-hybrid.txt)."""
-    paths = files.paths(f"{_PMUS}/{_HYBRID}")
-    return _covering(files, paths, _HYBRID, cores) if len(paths) > 1 else ""
+    """The PMU for generic events on processors with several kinds of cores, of which perf otherwise
+    counts each event on one, or on every one (Linux, tools/perf/Documentation/intel-hybrid.txt)."""
+    for pattern in _HYBRID:
+        paths = files.paths(f"{_PMUS}/{pattern}")
+        if len(paths) > 1:
+            return _covering(files, paths, pattern, cores)
+    return ""
 
 
 def _pmu(files: Files, counters: Counters, cores: Sequence[int]) -> str:

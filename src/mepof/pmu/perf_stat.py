@@ -101,8 +101,9 @@ def figures_of(counts: Sequence[Count]) -> tuple[dict[str, int], dict[str, str]]
 
 
 def _is(printed: str, event: Event) -> bool:
-    """Whether a name that perf printed is that of an event; modifiers may follow it."""
-    return printed == event.name or printed.startswith((f"{event.name}:", f"{event.name}/"))
+    """Whether a name that perf printed is that of an event; its modifier may follow."""
+    side = event.text[-1]
+    return printed in (event.name, f"{event.name}:{side}", f"{event.name}/{side}")
 
 
 def _count(event: Event, fields: Sequence[str]) -> Count:

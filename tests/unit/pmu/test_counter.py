@@ -67,6 +67,25 @@ def test_generic_events_are_those_of_the_cores_in_use(tmp_path: Path) -> None:
         countable(shell, load_counters("generic"), (15, 16))
 
 
+def test_generic_events_are_those_of_the_arm_cores_in_use(tmp_path: Path) -> None:
+    """perf 6.12 knows these names for a PMU of Arm; 6.1 says that it does not."""
+    cpus = {"armv8_cortex_a55": "0-5\n", "armv8_cortex_a76": "6-7\n"}
+    shell = machine(tmp_path, {"armv8_cortex_a55": (), "armv8_cortex_a76": ()}, cpus)
+    able = countable(shell, load_counters("generic"), (6, 7))
+    assert [event.text for event in able.runs[0][:2]] == [
+        "armv8_cortex_a76/instructions/k",
+        "armv8_cortex_a76/instructions/u",
+    ]
+    with pytest.raises(EnvironmentLack, match=r"no PMU armv\[89\]_\* of local covers"):
+        countable(shell, load_counters("generic"), (5, 6))
+
+
+def test_generic_events_of_one_kind_of_arm_core_need_no_pmu(tmp_path: Path) -> None:
+    shell = machine(tmp_path, {"armv8_pmuv3": ()}, {"armv8_pmuv3": "0-3\n"})
+    able = countable(shell, load_counters("generic"), (0, 1))
+    assert able.runs[0][0].text == "instructions:k"
+
+
 def processor(root: Path, vendor: str, family: int, model: int) -> LocalShell:
     (root / "proc").mkdir()
     (root / "proc" / "cpuinfo").write_text(CPUINFO.format(vendor, family, model))

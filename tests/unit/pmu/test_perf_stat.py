@@ -67,6 +67,13 @@ def test_an_event_of_one_kind_of_core_is_parsed() -> None:
     assert "only 0.47 % of the time" in figures_of(elsewhere)[1]["kernel_cycles"]
 
 
+def test_the_same_event_of_another_pmu_is_not_the_next_event() -> None:
+    """perf may count an event once for each kind of core, and print each under the same name."""
+    output = "5;;instructions:k;9;100.00;;\n<not counted>;;instructions:k;0;0.00;;\n"
+    counts, _ = counts_of(Ran(0, f"{output}7;;instructions:u;9;100.00;;\n"), BOTH)
+    assert figures_of(counts) == ({"kernel_instructions": 5, "user_instructions": 7}, {})
+
+
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
