@@ -20,6 +20,8 @@ _SEPARATOR = ";"
 _MIN_PERCENT = 95.0
 _NOT_COUNTED = re.compile(r"<not (?:counted|supported)>")
 _VALUE = re.compile(r"\d+(?:\.\d+)?")
+# What Ubuntu's `perf` says, a script that looks for the perf of the kernel that runs.
+_WRAPPER = re.compile(r"perf not found for kernel (\S+)")
 _PARANOID = re.compile(r"perf_event_paranoid setting is (-?\d+)")
 
 
@@ -125,6 +127,11 @@ def _fault(ran: Ran, events: Sequence[Event]) -> Exception:
     if ran.status == NOT_FOUND and "perf" in output:
         return EnvironmentLack(
             "perf is not installed on the measured machine", "apt-get install linux-perf"
+        )
+    if wrapper := _WRAPPER.search(output):
+        return EnvironmentLack(
+            f"`perf` of the measured machine is a script that finds none for kernel {wrapper[1]}",
+            "put a real one first on PATH: its directory is such as /usr/lib/linux-tools-*/",
         )
     paranoid = _PARANOID.search(output)
     if paranoid or "No permission" in output or "Access to performance" in output:

@@ -149,6 +149,13 @@ without CAP_PERFMON, CAP_SYS_PTRACE or CAP_SYS_ADMIN Linux capability.
 perf_event_paranoid setting is 2:
   -1: Allow use of (almost) all events by all users
 """
+WRAPPER = """\
+WARNING: perf not found for kernel 6.12.117
+
+  You may need to install the following packages for this specific kernel:
+    linux-tools-6.12.117-mepof
+    linux-cloud-tools-6.12.117-mepof
+"""
 NO_SUCH_PMU = r"""event syntax error: 'cpu/event=0x43..'
                      \___ Cannot find PMU `cpu'. Missing kernel support?
 Run 'perf list' for a list of valid events
@@ -163,6 +170,7 @@ Run 'perf list' for a list of valid events
     ("ran", "kind", "message"),
     [
         (Ran(127, "env: 'perf': No such file or directory"), EnvironmentLack, "is not installed"),
+        (Ran(2, WRAPPER), EnvironmentLack, r"none for kernel 6\.12\.117 .*one first on PATH"),
         (Ran(255, PARANOID), EnvironmentLack, "perf_event_paranoid is 2 .*sysctl kernel"),
         (Ran(129, NO_SUCH_PMU), EnvironmentLack, "perf does not know cpu in "),
         (Ran(129, UNLISTED), EnvironmentLack, "perf does not know nosuch in "),
