@@ -138,7 +138,8 @@ def _fault(ran: Ran, events: Sequence[Event]) -> Exception:
         level = f": perf_event_paranoid is {paranoid[1]}" if paranoid else ""
         return EnvironmentLack(
             f"perf is not permitted to count events of the kernel{level}",
-            "be root, or run `sysctl kernel.perf_event_paranoid=1`",
+            "be root, or run `sysctl kernel.perf_event_paranoid=1`; in a container: "
+            "`--cap-add PERFMON` and a seccomp profile that allows `perf_event_open`",
         )
     syntax = re.search(r"Cannot find PMU `([^']*)'|unknown term '?([^']*)'?", output)
     if syntax or "event syntax error" in output:

@@ -172,6 +172,7 @@ Run 'perf list' for a list of valid events
         (Ran(127, "env: 'perf': No such file or directory"), EnvironmentLack, "is not installed"),
         (Ran(2, WRAPPER), EnvironmentLack, r"none for kernel 6\.12\.117 .*one first on PATH"),
         (Ran(255, PARANOID), EnvironmentLack, "perf_event_paranoid is 2 .*sysctl kernel"),
+        (Ran(255, PARANOID), EnvironmentLack, "in a container: `--cap-add PERFMON` and a seccomp"),
         (Ran(129, NO_SUCH_PMU), EnvironmentLack, "perf does not know cpu in "),
         (Ran(129, UNLISTED), EnvironmentLack, "perf does not know nosuch in "),
         (Ran(129, NO_SUCH_EVENT), EnvironmentLack, "perf does not know an event in "),
