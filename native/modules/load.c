@@ -1,9 +1,9 @@
 /*
- * Loads kernel modules in the order of a list: lines of names, whose files are in the directory
- * of the list as NAME.ko.
+ * Loads kernel modules in the order of a list, whose lines are the name of one and those of the
+ * modules that it needs. Its file is in the directory of the list, as NAME.ko.
  *
- * Prints one line for each module: `absent NAME` if the hardware that it drives is not there,
- * otherwise `loaded NAME`, then `section NAME SECTION ADDRESS` for its code. A module that does not
+ * Prints one line for each module: `absent NAME` if it drives what is not there, or needs a module
+ * that does, otherwise `loaded NAME`, then `section NAME SECTION ADDRESS` for its code. A module that does not
  * load ends the program with status 1 and one line that says why, in the kernel's words if it
  * has any.
  */
@@ -18,17 +18,39 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAME_LIMIT 64
+#define LINE_LIMIT 4096
+#define PATH_LIMIT 512
+/* More than a kernel has. */
+#define ABSENT_LIMIT 65536
 /* The kernel's log has no longer records. */
 #define RECORD_LIMIT 8192
 
-/* The module's name up to the end of the line; false at the end of the list. */
-static bool next_name(FILE *list, char *name, size_t size)
+/* The names of the modules that are absent, each between blanks. */
+static char absent_names[ABSENT_LIMIT] = " ";
+
+/* A line without its end; false at the end of the list. */
+static bool next_line(FILE *list, char *line, size_t size)
 {
-	if (fgets(name, (int)size, list) == NULL)
+	if (fgets(line, (int)size, list) == NULL)
 		return false;
-	name[strcspn(name, "\n")] = '\0';
-	return name[0] != '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return line[0] != '\0';
+}
+
+static void keep_absent(const char *name)
+{
+	const size_t used = strlen(absent_names);
+
+	printf("absent %s\n", name);
+	snprintf(absent_names + used, sizeof(absent_names) - used, "%s ", name);
+}
+
+static bool is_absent(const char *name)
+{
+	char word[PATH_LIMIT];
+
+	snprintf(word, sizeof(word), " %s ", name);
+	return strstr(absent_names, word) != NULL;
 }
 
 /* The kernel's log from here on, or -1 where it has none. */
@@ -68,7 +90,7 @@ static const char *last_word(int log, const char *name)
 
 static void print_sections(const char *name)
 {
-	char path[512];
+	char path[PATH_LIMIT];
 	char address[32];
 
 	snprintf(path, sizeof(path), "/sys/module/%s/sections", name);
@@ -89,9 +111,24 @@ static void print_sections(const char *name)
 	closedir(sections);
 }
 
+/* Whether a module began and refused: the kernel's own errors mean a module that is not sound. */
+static bool is_refusal(int error)
+{
+	switch (error) {
+	case ENODEV:
+	case ENXIO:
+	case EOPNOTSUPP: /* kvm_intel on another processor */
+	case EPERM:      /* ptp_vmw on another hypervisor */
+	case EAGAIN:     /* tcrypt never stays */
+		return true;
+	default:
+		return false;
+	}
+}
+
 static bool load(const char *directory, const char *name)
 {
-	char path[512];
+	char path[PATH_LIMIT];
 
 	snprintf(path, sizeof(path), "%s/%s.ko", directory, name);
 	const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -102,25 +139,27 @@ static bool load(const char *directory, const char *name)
 	const int log = log_from_now();
 	const long status = syscall(SYS_finit_module, file, "", 0);
 	const int error = status == 0 ? 0 : errno;
+	const bool loaded = error == 0 || error == EEXIST;
+	const bool absent = is_refusal(error);
 	close(file);
-	if (error == 0 || error == EEXIST) {
+	if (loaded) {
 		printf("loaded %s\n", name);
 		print_sections(name);
-	} else if (error == ENODEV) {
-		printf("absent %s\n", name);
+	} else if (absent) {
+		keep_absent(name);
 	} else {
 		const char *why = last_word(log, name);
 		printf("%s: %s%s%s\n", name, strerror(error), why[0] ? ": " : "", why);
 	}
 	if (log >= 0)
 		close(log);
-	return error == 0 || error == EEXIST || error == ENODEV;
+	return loaded || absent;
 }
 
 int main(int argc, char **argv)
 {
-	char path[256];
-	char name[NAME_LIMIT];
+	char path[PATH_LIMIT];
+	char line[LINE_LIMIT];
 
 	if (argc != 2) {
 		fputs("usage: load DIRECTORY\n", stderr);
@@ -132,8 +171,15 @@ int main(int argc, char **argv)
 		printf("%s: %s\n", path, strerror(errno));
 		return 1;
 	}
-	while (next_name(list, name, sizeof(name)))
-		if (!load(argv[1], name))
+	while (next_line(list, line, sizeof(line))) {
+		const char *name = strtok(line, " ");
+		const char *need = strtok(NULL, " ");
+		while (need != NULL && !is_absent(need))
+			need = strtok(NULL, " ");
+		if (need != NULL)
+			keep_absent(name);
+		else if (!load(argv[1], name))
 			return 1;
+	}
 	return fclose(list) == 0 ? 0 : 1;
 }

@@ -72,6 +72,18 @@ class Guest(Described):
         return "apt-get install " + " ".join(self.library_packages)
 
 
+class Bus(Described):
+    """Another machine, for kernels that find their devices on another bus.
+
+    Attributes:
+        arguments: as those of :class:`Machine`.
+        options: what a kernel needs to find them, built in.
+    """
+
+    arguments: tuple[str, ...]
+    options: tuple[str, ...]
+
+
 class Machine(Described):
     """The machine that QEMU emulates.
 
@@ -82,6 +94,8 @@ class Machine(Described):
         repeat_core: the core by whose costs string instructions with a repeat prefix are priced
             then; None where there are no such instructions.
         arguments: those that choose the machine and its devices; ``{cpu}`` is the processor.
+        options: what a kernel needs to find the devices, built in.
+        pci: the machine for kernels that lack these options and have its own.
         parameters: the kernel's command line.
         real_time: added to it where guests run in real time.
         early_console: added to it where a kernel that does not boot is asked to speak as soon as it
@@ -94,18 +108,35 @@ class Machine(Described):
     cpu: str
     repeat_core: str | None = None
     arguments: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    pci: Bus | None = None
     parameters: str
     real_time: str = ""
     early_console: str = ""
     max_cpus: int = 1
 
-    def words(self, cpu: str | None = None) -> tuple[str, ...]:
+    def words(self, cpu: str | None = None, *, pci: bool = False) -> tuple[str, ...]:
         """QEMU's arguments for this machine.
 
         Args:
             cpu: QEMU's name of another processor.
+            pci: for kernels that :meth:`needs_pci`.
         """
-        return tuple(word.format(cpu=cpu or self.cpu) for word in self.arguments)
+        arguments = self.pci.arguments if pci and self.pci is not None else self.arguments
+        return tuple(word.format(cpu=cpu or self.cpu) for word in arguments)
+
+    def needs_pci(self, config: str) -> bool:
+        """Whether a kernel finds its devices on the machine with PCI alone.
+
+        Args:
+            config: the kernel's whole configuration.
+        """
+        built_in = {line[len("CONFIG_") : -2] for line in config.splitlines() if line[-2:] == "=y"}
+        return (
+            self.pci is not None
+            and built_in.issuperset(self.pci.options)
+            and not built_in.issuperset(self.options)
+        )
 
 
 class Pages(Described):

@@ -59,7 +59,7 @@ def write_archive(build: Path, target: Guest, objcopy: str, work: Path, run: Run
     entries = [Entry(f"{DIRECTORY}/{LOADER}", 0o755, (scratch / LOADER).read_bytes())]
     for module, stripped in modules.stripped(build, objcopy, scratch, run):
         entries.append(Entry(f"{DIRECTORY}/{module.name}.ko", 0o644, stripped.read_bytes()))
-    listed = "".join(f"{module.name}\n" for module in modules.modules)
+    listed = "".join(f"{' '.join((each.name, *each.needs))}\n" for each in modules.modules)
     entries.append(Entry(f"{DIRECTORY}/list", 0o644, listed.encode()))
     (build / ARCHIVE).write_bytes(archive(tree(entries)))
 

@@ -1,4 +1,4 @@
-"""Boots of builds with modules: they are loaded before anything else is done in the guest.
+"""Boots of builds: their modules are loaded before anything else is done in the guest.
 
 :mod:`mepof.device.module_archive` makes the archive in a build that they come in.
 """
@@ -54,6 +54,9 @@ def boot(
         ModuleNotLoaded: a module does not load; the message has the kernel's reason.
         BootFailure: the kernel panicked, hung or reset.
     """
+    config = build / "config"
+    if config.is_file():
+        session = replace(session, config=config.read_text(encoding="utf-8"))
     modules = archive_of(build)
     if modules is None:
         return device.boot(session, directory, runner, replied)

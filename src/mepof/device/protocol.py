@@ -112,6 +112,7 @@ class Session:
 
     Attributes:
         kernel: bootable image.
+        config: the kernel's whole configuration; empty where it is not known.
         initramfs: the guest's user space, with the agent as its first process.
         requests: what the agent does, in order.
         seed: of everything random in the machine.
@@ -145,6 +146,7 @@ class Session:
     quiet_seconds: float = 600
     parameters: tuple[str, ...] = ()
     interlude: Interlude | None = None
+    config: str = ""
 
 
 def quiet_seconds(commands: Iterable[Exec]) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
-from mepof.arch import Arch, Machine
+from mepof.arch import Arch, Bus, Machine
 from mepof.described import read_described
 from mepof.errors import InputError
 
@@ -22,6 +22,15 @@ MACHINES = {
             *("-cpu", "{cpu}"),
             *("-device", "virtio-serial-device"),
             *("-global", "virtio-mmio.ioeventfd=off"),
+        ),
+        options=("VIRTIO_MMIO", "VIRTIO_MMIO_CMDLINE_DEVICES"),
+        pci=Bus(
+            arguments=(
+                *("-machine", "q35,pit=on,hpet=off,smm=off,vmport=off"),
+                *("-cpu", "{cpu}"),
+                *("-device", "virtio-serial-pci,disable-legacy=on,ioeventfd=off"),
+            ),
+            options=("VIRTIO_PCI", "ACPI"),
         ),
         parameters="console=ttyS0 reboot=t noapictimer lpj=4000000",
         real_time="no_timer_check",

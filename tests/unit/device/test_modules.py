@@ -31,7 +31,8 @@ def build_of(root: Path) -> Path:
     for name in ("jbd2", "efivarfs", "ext4"):
         sections = [(".text", 0, 0x100, CODE), (".text.unlikely", 0, 0x30, CODE)]
         (build / f"modules/{name}.ko").write_bytes(elf64(sections, {}))
-        listed.append(Module(name=name, path=f"fs/{name}/{name}.ko", needs=(), text=0x130))
+        needs = ("jbd2",) if name == "ext4" else ()
+        listed.append(Module(name=name, path=f"fs/{name}/{name}.ko", needs=needs, text=0x130))
     Modules(modules=tuple(listed)).write(build)
     (build / module_archive.ARCHIVE).write_bytes(b"modules")
     return build
@@ -87,6 +88,14 @@ def test_a_build_without_modules_and_an_image_alone_boot_as_they_are(tmp_path: P
         device = Device("")
         boot(device, build)
         assert device.session == session_of(build)
+
+
+def test_a_device_is_told_the_configuration_of_a_build(tmp_path: Path) -> None:
+    device, build = Device(LOADED), build_of(tmp_path)
+    (build / "config").write_text("CONFIG_VIRTIO_PCI=y\n")
+    boot(device, build)
+    assert device.session is not None
+    assert device.session.config == "CONFIG_VIRTIO_PCI=y\n"
 
 
 @pytest.mark.parametrize(
@@ -159,5 +168,5 @@ def test_a_build_gets_an_archive_of_its_stripped_modules_in_order(tmp_path: Path
     module_archive.write_archive(build, target, "objcopy", tmp_path, tools)  # type: ignore[arg-type]
     data = (build / module_archive.ARCHIVE).read_bytes()
     assert data.startswith(b"070701")
-    assert b"jbd2\nefivarfs\next4\n" in data and b"stripped ext4.ko" in data
+    assert b"jbd2\nefivarfs\next4 jbd2\n" in data and b"stripped ext4.ko" in data
     assert module_archive.archive_of(build) == build / module_archive.ARCHIVE

@@ -30,6 +30,11 @@ ARM64 = """
 -device virtio-serial-device
 -global virtio-mmio.ioeventfd=off
 """
+PCI = """
+-machine q35,pit=on,hpet=off,smm=off,vmport=off
+-cpu max
+-device virtio-serial-pci,disable-legacy=on,ioeventfd=off
+"""
 COMMON = """
 -accel tcg
 -icount shift=0,sleep=off
@@ -104,6 +109,26 @@ def check(fake: FakeQemu, session: Session, root: Path, expected: str) -> None:
 def test_a_boot_is_started_by_these_words(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
     check(fake, session, tmp_path, BOOT)
     check(fake, replace(session, arch="arm64"), tmp_path, BOOT_ARM64)
+
+
+@pytest.mark.parametrize(
+    ("options", "machine"),
+    [
+        # Debian's configuration for the cloud.
+        ("VIRTIO_PCI=y ACPI=y VIRTIO_MMIO=m", PCI),
+        ("VIRTIO_PCI=y ACPI=y VIRTIO_MMIO=y VIRTIO_MMIO_CMDLINE_DEVICES=y", X86_64),
+        # Nothing says where the devices of microvm are.
+        ("VIRTIO_PCI=y ACPI=y VIRTIO_MMIO=y", PCI),
+        ("VIRTIO_PCI=m ACPI=y", X86_64),
+        ("", X86_64),
+    ],
+)
+def test_a_kernel_gets_the_machine_on_which_it_finds_its_devices(
+    fake: FakeQemu, session: Session, tmp_path: Path, options: str, machine: str
+) -> None:
+    config = "".join(f"CONFIG_{option}\n" for option in options.split())
+    words = machine + COMMON + X86_64_APPEND + FILE_CONSOLE + PORT
+    check(fake, replace(session, config=config), tmp_path, words)
 
 
 def test_a_boot_at_the_users_terminal_is_started_by_these_words(
