@@ -32,6 +32,10 @@ class Damaged(Exception):
     """Compressed data that cannot be decoded."""
 
 
+class Truncated(Damaged):
+    """Compressed data whose end is missing."""
+
+
 class _Decoder(Protocol):
     """What the decoders of ``lzma`` and ``bz2`` have in common."""
 
@@ -107,6 +111,7 @@ def decode(data: bytes | memoryview, limit: int) -> Decoded | None:
 
     Raises:
         Damaged: the data is not compressed, or damaged before ``limit``.
+        Truncated: it ends before its end mark and before ``limit``.
     """
     view = memoryview(data)
     kind = recognise(view)
@@ -124,7 +129,9 @@ def decode(data: bytes | memoryview, limit: int) -> Decoded | None:
         return None
     try:
         return decoders[kind.name]()
-    except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+    except EOFError as error:
+        raise Truncated(f"its {kind.name} data is damaged: {error}") from error
+    except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
         raise Damaged(f"its {kind.name} data is damaged: {error}") from error
 
 
@@ -194,7 +201,7 @@ def _gzip(view: memoryview, limit: int) -> Decoded:
             pending = bytes(view[at : at + _STEP])
             at += len(pending)
             if not pending:
-                raise ValueError("it ends too early")
+                raise EOFError("it ends too early")
         part = decoder.decompress(pending, limit - made)
         pending = decoder.unconsumed_tail
         made += len(part)
@@ -212,7 +219,7 @@ def _by_library(decoder: _Decoder, view: memoryview, limit: int) -> Decoded:
     while not decoder.eof and made < limit:
         piece = bytes(view[at : at + _STEP]) if decoder.needs_input else b""
         if decoder.needs_input and not piece:
-            raise ValueError("it ends too early")
+            raise EOFError("it ends too early")
         at += len(piece)
         part = decoder.decompress(piece, limit - made)
         made += len(part)

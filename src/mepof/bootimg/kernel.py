@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from mepof.bootimg.compression import (
     MAX_DECOMPRESSED,
     Damaged,
+    Truncated,
     compress,
     decode,
     decompress,
@@ -19,7 +20,7 @@ from mepof.bootimg.compression import (
 from mepof.bootimg.device_tree import appended
 from mepof.bootimg.image import BootImage, Bytes, without_zeros
 from mepof.errors import InputError
-from mepof.kernel.image import HEADER_BYTES, Image
+from mepof.kernel.image import HEADER_BYTES, Image, check_size
 from mepof.kernel.image import recognise as recognise_image
 
 _MEDIATEK = struct.Struct("<II32s472s")
@@ -183,11 +184,13 @@ def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> 
             f"{former.image.arch}",
             f"name a kernel for {former.image.arch}",
         )
-    if (former.image or not former.head) and given.head and not given.image:
+    looked_into = given.head or given.compression is None
+    if (former.image or not former.head) and looked_into and not given.image:
         raise InputError(
             f"{what} is not a kernel that a boot loader starts, as the one in the image is",
             "name the image that a build makes (Image, bzImage, zImage) or NAME.img of a run",
         )
+    _check_whole(given, what)
     payload: Bytes = given.payload
     if compression is not None and compression != (given.compression or "none"):
         payload = decompressed(given, what)
@@ -202,6 +205,27 @@ def _looked_into(kernel: Kernel, what: str) -> Kernel:
         return kernel
     head = bytes(decompressed(kernel, what)[:HEADER_BYTES])
     return replace(kernel, head=head, image=recognise_image(head))
+
+
+def _check_whole(kernel: Kernel, what: str) -> None:
+    """Refuse a kernel that is empty, damaged where it begins, or whose end is missing."""
+    if not len(kernel.payload):
+        raise InputError(f"{what} has no kernel", "name the image that a build makes")
+    size: int | None = len(kernel.payload)
+    if kernel.compression:
+        try:
+            decoded = decode(kernel.payload, MAX_DECOMPRESSED)
+        except Truncated as error:
+            raise InputError(
+                f"the end of {what} is missing: {error}", "copy it again from the build"
+            ) from error
+        except Damaged as error:
+            if not kernel.head:
+                raise InputError(f"{what} cannot be decompressed: {error}") from error
+            return
+        size = len(decoded.content) if decoded and decoded.size is not None else None
+    if kernel.image and size is not None:
+        check_size(kernel.head, kernel.image, size, what)
 
 
 def _check_form(kernel: Kernel) -> None:

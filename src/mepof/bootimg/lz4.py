@@ -21,6 +21,7 @@ def decode_legacy(data: memoryview, limit: int) -> tuple[bytes, int | None]:
 
     Raises:
         ValueError: the data is damaged.
+        EOFError: its end is missing.
     """
     out = bytearray()
     at = _MAGIC_BYTES
@@ -28,15 +29,18 @@ def decode_legacy(data: memoryview, limit: int) -> tuple[bytes, int | None]:
     longest = LEGACY_BLOCK_BYTES + LEGACY_BLOCK_BYTES // 255 + 16
     while at + 4 <= len(data):
         size = int.from_bytes(data[at : at + 4], "little")
-        if size > longest or size == 0 or at + 4 + size > len(data):
+        # The last word may be the content's size, which kbuild appends.
+        if size > longest or size == 0 or at + 4 == len(data):
             break
         if len(out) >= limit:
             return bytes(out[:limit]), None
+        if at + 4 + size > len(data):
+            raise EOFError("it ends too early")
         start = len(out)
         _block(data[at + 4 : at + 4 + size], out, start, min(start + LEGACY_BLOCK_BYTES, limit))
         at += 4 + size
     if at == _MAGIC_BYTES:
-        raise ValueError("it ends too early")
+        raise EOFError("it ends too early")
     return bytes(out), at
 
 
@@ -45,9 +49,10 @@ def decode_frame(data: memoryview, limit: int) -> tuple[bytes, int | None]:
 
     Raises:
         ValueError: the data is damaged.
+        EOFError: its end is missing.
     """
     if len(data) < 7:
-        raise ValueError("it ends too early")
+        raise EOFError("it ends too early")
     flags, descriptor = data[4], data[5]
     code = descriptor >> 4 & 7
     if flags >> 6 != 1 or code < 4:
@@ -59,20 +64,22 @@ def decode_frame(data: memoryview, limit: int) -> tuple[bytes, int | None]:
     while True:
         head = data[at : at + 4]
         if len(head) < 4:
-            raise ValueError("it ends too early")
+            raise EOFError("it ends too early")
         at += 4
         word = int.from_bytes(head, "little")
         if word == 0:
             at += 4 if flags & 0x04 else 0
             if at > len(data):
-                raise ValueError("it ends too early")
+                raise EOFError("it ends too early")
             return bytes(out[:limit]), at
         if len(out) >= limit:
             return bytes(out[:limit]), None
         size = word & 0x7FFFFFFF
         block = data[at : at + size]
-        if len(block) < size or size > largest:
+        if size > largest:
             raise ValueError("a block does not fit")
+        if len(block) < size:
+            raise EOFError("it ends too early")
         start = len(out)
         if word >> 31:
             out += block

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from writers.boot_image import arm64_kernel, device_tree, some
-from writers.kernel_image import arm_image, bz_image
+from writers.kernel_image import arm_image, bz_image, whole_bz_image
 
 from mepof.bootimg.compression import compress, decompress
 from mepof.bootimg.device_tree import appended, table_entries, trees_of
@@ -81,6 +81,37 @@ def test_what_no_boot_loader_starts_does_not_replace_a_kernel(new: bytes) -> Non
     with pytest.raises(InputError, match="new is not a kernel that a boot loader starts"):
         replaced(arm64_kernel(), new, None, "new")
     assert replaced(b"old", new, "none", "new") == new
+
+
+@pytest.mark.parametrize("new", [b"", device_tree(700, 9)])
+@pytest.mark.parametrize("old", [arm64_kernel(), compress(arm64_kernel(), "gzip") + TREES])
+def test_nothing_and_device_trees_alone_do_not_replace_a_kernel(old: bytes, new: bytes) -> None:
+    with pytest.raises(InputError, match="new is not a kernel that a boot loader starts"):
+        replaced(old, new, None, "new")
+    with pytest.raises(InputError, match="new has no kernel"):
+        replaced(b"old", new, "none", "new")
+
+
+@pytest.mark.parametrize("name", ["gzip", "xz", "lzma", "bzip2"])
+def test_a_kernel_whose_compressed_data_ends_too_early_is_refused(name: str) -> None:
+    old = compress(arm64_kernel(), name)
+    with pytest.raises(InputError, match="the end of new is missing"):
+        replaced(old, old[: len(old) // 2], None, "new")
+
+
+def test_a_kernel_with_fewer_bytes_than_its_header_says_is_refused() -> None:
+    whole = whole_bz_image()
+    assert replaced(bz_image(), whole, None, "new") == whole
+    with pytest.raises(InputError, match="the end of new is missing: it has 9999 bytes") as caught:
+        replaced(bz_image(), whole[:9999], None, "new")
+    assert caught.value.remedy == "copy it again from the build"
+    with pytest.raises(InputError, match="the end of new is missing"):
+        replaced(compress(bz_image(), "gzip"), compress(whole[:9999], "xz"), None, "new")
+
+
+def test_a_kernel_that_is_damaged_where_it_begins_is_refused() -> None:
+    with pytest.raises(InputError, match="new cannot be decompressed"):
+        replaced(arm64_kernel(), b"\x1f\x8b\x08" + bytes(100), None, "new")
 
 
 def test_a_kernel_is_not_compressed_otherwise_than_one_in_lzo() -> None:

@@ -7,7 +7,16 @@ import struct
 from pathlib import Path
 
 import pytest
-from writers.kernel_image import arm64_image, arm_image, at, bz_image, elf, gzipped
+from writers.kernel_image import (
+    arm64_image,
+    arm_image,
+    at,
+    bz_image,
+    efi_image,
+    elf,
+    gzipped,
+    whole_bz_image,
+)
 
 from mepof.errors import InputError
 from mepof.kernel.image import HEADER_BYTES, Image, read_image, recognise
@@ -52,6 +61,29 @@ def test_images_are_recognised_by_their_headers(tmp_path: Path, data: bytes, ima
 )
 def test_other_bytes_are_not_an_image(data: bytes) -> None:
     assert recognise(data) is None
+
+
+ARM = arm_image()[:0x28] + struct.pack("<II", 0, 5000) + bytes(5000 - 0x30)
+
+
+@pytest.mark.parametrize(
+    ("whole", "cut"),
+    [
+        (whole_bz_image(), whole_bz_image()[:9000]),
+        (efi_image(), efi_image()[:8000]),
+        (ARM, ARM[:4999]),
+        (gzipped(efi_image()), gzipped(efi_image())[:-9]),
+        (gzipped(efi_image()), gzipped(efi_image()[:8000])),
+    ],
+)
+def test_an_image_whose_end_is_missing_is_refused(tmp_path: Path, whole: bytes, cut: bytes) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(whole)
+    read_image(path)
+    path.write_bytes(cut)
+    with pytest.raises(InputError, match=r"the end of .*image is missing") as caught:
+        read_image(path)
+    assert caught.value.remedy == "copy it again from the build"
 
 
 @pytest.mark.parametrize(
