@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from mepof.bootimg.image import BootImage, split_cmdline, write
-from mepof.bootimg.kernel import kernel_of, replaced
+from mepof.bootimg.kernel import describe, kernel_of, replaced
 from mepof.bootimg.model import read_model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
@@ -67,17 +67,29 @@ def patiently(shell: AdbShell, act: Callable[[], T]) -> T:
     return act()
 
 
-def check_model(phone: Attached) -> None:
-    """Check the model of a phone, and the files that it names.
+def check_models(phones: Sequence[Attached], arch: str) -> None:
+    """Check the models of phones, and the files that they name.
 
     Raises:
-        InputError: one cannot be read, or is wrong.
+        InputError: one cannot be read, or is wrong; or the image of each has a kernel for another
+            architecture.
     """
-    model = model_of(phone)
-    if model.image is not None:
-        _read_image(_described(phone, model.image), model)
-    if model.limits is not None:
-        read_model(_described(phone, model.limits), "correct `limits` in the model")
+    others = []
+    for phone in phones:
+        model = model_of(phone)
+        if model.limits is not None:
+            read_model(_described(phone, model.limits), "correct `limits` in the model")
+        if model.image is not None:
+            path = _described(phone, model.image)
+            kernel = describe(_read_image(path, model).section("kernel")).image
+            if kernel is not None and kernel.arch != arch:
+                others.append((path, kernel.arch))
+    if others and len(others) == len(phones):
+        path, other = others[0]
+        raise InputError(
+            f"{path} has a kernel for {other}, not for {arch}",
+            f"write `set arch {other}`, or correct `image` in the model",
+        )
 
 
 def _described(phone: Attached, name: str) -> Path:

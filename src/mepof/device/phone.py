@@ -24,7 +24,7 @@ from mepof.device.attached import (
     state_directory,
 )
 from mepof.device.flashing import Flashed, check_permission, flash, recover
-from mepof.device.handset import FellBack, Handset, Lost, check_model
+from mepof.device.handset import FellBack, Handset, Lost, check_models
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.phone_session import run_session
 from mepof.device.protocol import (
@@ -53,10 +53,9 @@ class Phone:
     records_all = False
 
     def check(self, arch: str) -> None:
-        """Refuse wrong files of models; a boot loader tells whether it starts a kernel."""
+        """Refuse wrong files of models, and images of another architecture than ``arch``."""
         if list_path().is_file():  # programs are also checked where no phone is
-            for phone in attached():
-                check_model(phone)
+            check_models(attached(), arch)
 
     def identity(self, arch: str) -> Mapping[str, str]:
         # Programs do not name a phone, so what a session gives depends on the models alone.

@@ -132,6 +132,15 @@ def test_what_a_model_names_is_read_before_anything_is_built(
         (root / f"{name}.img").write_bytes(write(packed(root)))
     (root / "model.toml").write_text(f"{MODEL}image = 'boot.img'\nheader_version = 4\n")
     DEVICE.check("arm64")
+    with pytest.raises(InputError, match="has a kernel for arm64, not for x86-64") as told:
+        DEVICE.check("x86-64")
+    assert told.value.remedy == "write `set arch arm64`, or correct `image` in the model"
+    workplace.write_text(
+        PHONE.format(name="a") + PHONE.format(name="b").replace("model.toml", "other.toml")
+    )
+    (root / "other.toml").write_text(MODEL)
+    DEVICE.check("x86-64")  # the phone b may be one
+    workplace.write_text(PHONE.format(name="a"))
     (root / "model.toml").write_text(f"{MODEL}{line}\n")
     with pytest.raises(InputError, match=why):
         DEVICE.check("arm64")
