@@ -97,7 +97,10 @@ def phone(
     machine = None
     if arch is not None:
         machine = Qemu(arch, directory, adb_port, described.size, typer.echo)
-    if kernel is not None and arch is not None:
+
+    def make() -> None:
+        if kernel is None or arch is None:
+            return
         with tempfile.TemporaryDirectory(prefix="mepof-") as work:
             made = images(kernel.read_bytes(), ramdisk(arch, Path(work)), header, described)
         for name, data in made.items():
@@ -106,7 +109,10 @@ def phone(
         (directory / "limits.toml").write_text(limits_of(described), encoding="utf-8")
         trusted = (hashlib.sha256(made["boot"]).hexdigest(),)
         storage.save(known.model_copy(update={"arch": arch, "b": known.a, "trusted": trusted}))
-    made_phone = Phone(storage, described, machine, port, typer.echo, udp=udp, faults=faults)
+
+    made_phone = Phone(
+        storage, described, machine, port, typer.echo, udp=udp, faults=faults, make=make
+    )
     signal.signal(signal.SIGTERM, _ended)
     typer.echo(f"fastboot -s {'udp' if udp else 'tcp'}:{ADDRESS}:{made_phone.port} getvar all")
     if machine is not None:

@@ -26,6 +26,7 @@ class Phone:
     Args:
         machine: None for one that starts no kernel.
         port: at which fastboot finds the phone; 0 takes any that is free.
+        make: called before the state is read, once the port is taken: what makes a new phone.
         tell: called with what a screen would show.
 
     Attributes:
@@ -42,19 +43,22 @@ class Phone:
         *,
         udp: bool = False,
         faults: Faults | None = None,
+        make: Callable[[], None] | None = None,
     ) -> None:
         self._storage = storage
         self._machine = machine
         self._kind = socket.SOCK_DGRAM if udp else socket.SOCK_STREAM
         self._tell = tell
         self._faults = faults or Faults()
-        arch = machine.arch if machine else None
-        self.bootloader = Bootloader(storage, model, tell, self._faults, arch)
-        # Taken now, so that a port that is in use is reported before anything else.
+        # Taken first, so that a port that is in use is reported before anything else.
         self._held = None if udp else self._take(held, port)
         taken = self._held.getsockname()[1] if self._held else port
         self._server: socket.socket | None = self._listen(taken)
         self.port = int(self._server.getsockname()[1])
+        if make is not None:
+            make()
+        arch = machine.arch if machine else None
+        self.bootloader = Bootloader(storage, model, tell, self._faults, arch)
         self._off = threading.Event()
         self.ended = threading.Event()
 

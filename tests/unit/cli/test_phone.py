@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from writers.kernel_image import bz_image
 
 from mepof.cli.main import main
 
@@ -37,6 +38,17 @@ def test_a_port_that_is_taken_is_named(
         said = refused(tmp_path, monkeypatch, capsys, "--port", port)
     assert f"port {port} cannot be used: Address already in use" in said
     assert "name another with --port" in said
+
+
+def test_a_port_that_is_taken_leaves_no_phone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kernel").write_bytes(bz_image())
+    monkeypatch.setattr("mepof.cli.phone.ramdisk", lambda arch, work: b"ramdisk")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = ("--port", str(taken.getsockname()[1]), "--kernel", "kernel")
+        refused(tmp_path, monkeypatch, capsys, *words)
+    assert not (tmp_path / "phone/state.json").exists()
 
 
 def test_a_state_that_was_edited_is_named(
