@@ -78,7 +78,8 @@ def phone(
     It listens on the loopback interface. A new one is locked.
 
     Raises:
-        InputError: the model or the state in the directory is wrong, or a port is taken.
+        InputError: the model or the state in the directory is wrong, a port is taken, or
+            another process plays this phone.
         EnvironmentLack: a program is missing that makes or runs a system.
     """
     faults = Faults(tuple(map(read_fault, fault or ())))
@@ -86,7 +87,9 @@ def phone(
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{directory} cannot be created: {error.strerror}") from error
-    known = Storage(directory, model_of(None)).load()
+    storage = Storage(directory, model_of(None))
+    lock = storage.claim()
+    known = storage.load()
     arch = known.arch
     if kernel is not None:
         if arch is not None or (directory / "state.json").exists():
@@ -117,7 +120,8 @@ def phone(
     typer.echo(f"fastboot -s {'udp' if udp else 'tcp'}:{ADDRESS}:{made_phone.port} getvar all")
     if machine is not None:
         typer.echo(f"adb connect {ADDRESS}:{adb_port}")
-    made_phone.on()
+    with lock:
+        made_phone.on()
 
 
 def _ended(number: int, frame: FrameType | None) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import IO, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -140,6 +141,27 @@ class Storage:
         for name, size in model.partitions.items():
             for suffix in ("",) if name in _WITHOUT_SLOT else ("_a", "_b"):
                 self.sizes[f"{name}{suffix}"] = size
+
+    def claim(self) -> IO[bytes]:
+        """Keep other processes from the directory for as long as the file is open.
+
+        Raises:
+            InputError: another process plays this phone.
+            WorkError: the directory cannot be written.
+        """
+        path = self.directory / "lock"
+        try:
+            lock = path.open("ab")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.close()
+            raise InputError(
+                f"another process plays the phone {self.directory}",
+                "end that one, or name another directory",
+            ) from error
+        except OSError as error:
+            raise WorkError(f"{path} cannot be written: {error.strerror}") from error
+        return lock
 
     def load(self) -> State:
         """The state; that of a new phone if there is none.

@@ -10,6 +10,7 @@ import pytest
 from writers.kernel_image import bz_image
 
 from mepof.cli.main import main
+from mepof.phone.state import DEFAULT_MODEL, Storage
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,17 @@ def test_a_port_that_is_taken_leaves_no_phone(
         words = ("--port", str(taken.getsockname()[1]), "--kernel", "kernel")
         refused(tmp_path, monkeypatch, capsys, *words)
     assert not (tmp_path / "phone/state.json").exists()
+
+
+def test_a_phone_that_another_process_plays_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "phone").mkdir()
+    storage = Storage(tmp_path / "phone", DEFAULT_MODEL)
+    with storage.claim():
+        said = refused(tmp_path, monkeypatch, capsys, "--port", "0")
+    assert "another process plays the phone phone" in said
+    storage.claim().close()
 
 
 def test_a_state_that_was_edited_is_named(
