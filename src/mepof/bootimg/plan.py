@@ -180,10 +180,10 @@ def _problems(regions: Sequence[Region], around: Sequence[Region], model: Model)
             past = max(region.end - model.end, model.start - region.start)
             yield f"the {span} is {past} bytes outside of memory"
         if region.strict and (region.start - region.offset) % region.alignment:
-            yield (
-                f"the {span} is not {region.offset:#x} bytes after a multiple of "
-                f"{region.alignment:#x}"
+            where = (
+                f"{region.offset:#x} bytes after a multiple of" if region.offset else "aligned to"
             )
+            yield f"the {span} is not {where} {region.alignment >> 20} MiB"
         for other in (*regions[index + 1 :], *around):
             shared = region.overlap(other)
             if shared:

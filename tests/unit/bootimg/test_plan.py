@@ -99,8 +99,11 @@ def test_an_image_with_counters_must_be_smaller_by_what_it_is_too_large_in_memor
 
 def test_an_address_that_arm64_does_not_boot_from_is_named(boot_image: bytes, model: Model) -> None:
     found = plan([image(boot_image, MIB, kernel=0x80080000)], model)
-    assert "is not 0x0 bytes after a multiple of 0x200000" in found.problems[0]
+    assert found.problems[0].endswith("is not aligned to 2 MiB")
     assert found.addresses["kernel"] % (2 * MIB) == 0
+    old = arm64_kernel(in_memory=MIB, offset=0x80000)
+    found = plan([image(boot_image, MIB).with_sections(kernel=old)], model)
+    assert found.problems[0].endswith("is not 0x80000 bytes after a multiple of 2 MiB")
 
 
 def test_a_compressed_kernel_takes_what_it_decompresses_to(boot_image: bytes, model: Model) -> None:
