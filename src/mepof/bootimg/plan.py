@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
-from mepof.bootimg.image import BootImage
+from mepof.bootimg.image import BootImage, Bytes
 from mepof.bootimg.kernel import Kernel, decompressed, describe, memory_of
 from mepof.bootimg.model import Model
 from mepof.errors import InputError
@@ -65,6 +65,8 @@ class Plan:
         largest_kernel: bytes of memory that a kernel can take beside the other parts.
         kernel_size: bytes of memory that this one takes.
         image_size: bytes of its image, decompressed if the boot loader decompresses it.
+        compression: of the kernel, which the model does not list; None if it can be decompressed
+            or the model lists none.
     """
 
     regions: tuple[Region, ...]
@@ -74,6 +76,7 @@ class Plan:
     largest_kernel: int
     kernel_size: int
     image_size: int
+    compression: str | None = None
 
     @property
     def image_limit(self) -> int:
@@ -101,31 +104,44 @@ def plan(images: Sequence[BootImage], model: Model) -> Plan:
         InputError: no image has addresses or a kernel, or the kernel cannot be looked into.
         EnvironmentLack: the program that decompresses the kernel is missing.
     """
-    regions, around, image_size = _regions(images, model)
+    header = _header(images)
+    kernel = describe(_kernel(images))
+    regions, around, image_size = _regions(images, header, kernel, model)
     reserved = (Region(each.name, each.start, each.size) for each in model.memory.reserved)
     taken = (*around, *reserved)
     problems = tuple(_problems(regions, taken, model))
     addresses = _placed(regions, taken, model) if problems else {r.name: r.start for r in regions}
     moved = tuple(r.name for r in regions if addresses and addresses[r.name] != r.start)
-    kernel = regions[0]
     largest = _largest(regions, taken, model)
-    return Plan(regions, problems, addresses, moved, largest, kernel.size, image_size)
+    known = not model.compressions or kernel.compression in model.compressions
+    unknown = None if known else kernel.compression
+    size = regions[0].size
+    return Plan(regions, problems, addresses, moved, largest, size, image_size, unknown)
 
 
-def _regions(
-    images: Sequence[BootImage], model: Model
-) -> tuple[tuple[Region, ...], tuple[Region, ...], int]:
-    """The parts with the kernel first, memory that none of them may take, and the bytes of the
-    kernel's image."""
+def _header(images: Sequence[BootImage]) -> BootImage:
+    """The image that has the addresses."""
     header = next((i for i in images if "kernel_address" in i.fields), None)
     if header is None:
         raise InputError(
             "boot images of version 3 and 4 have no addresses", "name vendor_boot.img as well"
         )
+    return header
+
+
+def _kernel(images: Sequence[BootImage]) -> Bytes:
+    """The section of the kernel."""
     section = next((i.section("kernel") for i in images if i.section("kernel")), None)
     if section is None:
         raise InputError("none of the images has a kernel", "name boot.img as well")
-    kernel = describe(section)
+    return section
+
+
+def _regions(
+    images: Sequence[BootImage], header: BootImage, kernel: Kernel, model: Model
+) -> tuple[tuple[Region, ...], tuple[Region, ...], int]:
+    """The parts with the kernel first, memory that none of them may take, and the bytes of the
+    kernel's image."""
     found, around, size = _kernel_region(kernel, header.number("kernel_address"), model)
     regions = [found]
 

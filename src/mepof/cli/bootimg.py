@@ -21,7 +21,7 @@ from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.summary import Summary, summary, summary_of
 from mepof.bootimg.tail import with_changes
 from mepof.cli.application import Commands, completing
-from mepof.cli.bootimg_plan import plan_document, plan_lines
+from mepof.cli.bootimg_plan import plan_document, plan_lines, works
 from mepof.cli.output import Json, print_json
 from mepof.disk import replacing
 from mepof.errors import InputError, MepofError, WorkError
@@ -181,7 +181,8 @@ def plan_addresses(
 ) -> None:
     """Find addresses at which nothing overlaps in memory.
 
-    Exits with status 1 if there are none, or if an image is too large for its partition.
+    Exits with status 1 if there are none, if an image is too large for its partition, or if the
+    boot loader does not decompress the kernel.
 
     Raises:
         InputError: an image or the model is wrong.
@@ -204,7 +205,7 @@ def plan_addresses(
     else:
         for line in plan_lines(found, described.start, fits):
             typer.echo(line)
-    if not found.fits or any(each.excess for each in fits):
+    if not works(found, fits):
         raise typer.Exit(WorkError.exit_status)
 
 

@@ -10,6 +10,11 @@ from mepof.bootimg.partition import Fit
 from mepof.bootimg.plan import Plan
 
 
+def works(plan: Plan, fits: Sequence[Fit]) -> bool:
+    """Whether a boot loader can load the images, from partitions that are large enough."""
+    return plan.fits and plan.compression is None and not any(each.excess for each in fits)
+
+
 def plan_document(plan: Plan, base: int, fits: Sequence[Fit]) -> dict[str, Any]:
     """The plan as ``--json`` has it.
 
@@ -17,8 +22,8 @@ def plan_document(plan: Plan, base: int, fits: Sequence[Fit]) -> dict[str, Any]:
         base: that offsets are from.
     """
     return {
-        "fits": plan.fits and not any(each.excess for each in fits),
-        "problems": plan.problems,
+        "fits": works(plan, fits),
+        "problems": (*_compression(plan), *plan.problems),
         "regions": [
             {"name": each.name, "start": each.start, "size": each.size} for each in plan.regions
         ],
@@ -52,6 +57,7 @@ def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
     """
     for region in plan.regions:
         yield f"{region.name:8} {region.start:#012x} to {region.end:#012x} {region.size:>12} bytes"
+    yield from _compression(plan)
     yield from plan.problems
     if not plan.problems:
         yield "nothing overlaps: the addresses can stay"
@@ -72,6 +78,15 @@ def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
         yield (
             f"instrument less: `set instrument {_size(limit)}.` counts in as many of the hottest "
             "files as fit in a kernel image of that size"
+        )
+
+
+def _compression(plan: Plan) -> Iterator[str]:
+    """That the boot loader does not decompress the kernel, if so."""
+    if plan.compression is not None:
+        yield (
+            f"the kernel is compressed by {plan.compression}, which `compressions` of the model "
+            "does not list"
         )
 
 

@@ -167,6 +167,21 @@ def test_a_plan_says_where_things_go(
     assert document["instrument"] is None
 
 
+def test_a_plan_says_that_the_boot_loader_does_not_decompress_the_kernel(
+    mepof: Call, boot: Path
+) -> None:
+    command = ("plan", str(boot), "--model", "model.toml")
+    Path("model.toml").write_text('compressions = ["gzip"]\n' + MODEL)
+    assert mepof(*command)[0] == 0
+    Path("model.toml").write_text('compressions = ["xz"]\n' + MODEL)
+    status, out, _ = mepof(*command)
+    said = "the kernel is compressed by gzip, which `compressions` of the model does not list"
+    assert (status, said in out.splitlines()) == (1, True)
+    status, out, _ = mepof(*command, "--json")
+    document = json.loads(out)
+    assert (status, document["fits"], document["problems"][0]) == (1, False, said)
+
+
 def test_a_plan_says_that_the_partition_is_too_small(mepof: Call, boot: Path) -> None:
     Path("model.toml").write_text(MODEL.replace("1048576", "262144"))
     status, out, _ = mepof("plan", str(boot), "--model", "model.toml")
