@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mepof.bootimg.compression import NAMES, decompress, recognise
-from mepof.bootimg.device_tree import table_entries
+from mepof.bootimg.device_tree import table_entries, trees_of
 from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
 from mepof.bootimg.image import BootImage, Bytes, write
 from mepof.bootimg.kernel import describe, kernel_of, replaced
@@ -141,6 +141,8 @@ def pack(
         raise InputError(
             f"unknown compression `{compression}`", f"known: {', '.join(_COMPRESSIONS)}"
         )
+    if source.is_file() and out.exists() and out.samefile(source):
+        raise InputError(f"{out} is the source", "name another file with --out")
     image = _source(source)
     changed: dict[str, Bytes] = {}
     if kernel is not None or compression is not None:
@@ -151,6 +153,8 @@ def pack(
         if path is not None:
             _has(image, name, source)
             changed[name] = read_file(path)
+    if dtb is not None:
+        _check_device_trees(dtb, changed["dtb"])
     result = with_changes(image, changed, cmdline, source)
     data = write(result)
     _write(out, data)
@@ -223,6 +227,11 @@ def _has(image: BootImage, name: str, source: Path) -> None:
             f"{source}: {image.kind} of version {image.version} has no {name}",
             "it has " + ", ".join(image.layout.sections),
         )
+
+
+def _check_device_trees(path: Path, data: Bytes) -> None:
+    if data and not trees_of(data) and table_entries(data) is None:
+        raise InputError(f"{path} is not a device tree", "name a .dtb of the kernel's build")
 
 
 def _refuse_dtbo(path: Path, data: Bytes) -> None:

@@ -167,6 +167,24 @@ def test_a_plan_says_where_things_go(
     assert document["instrument"] is None
 
 
+def test_an_image_is_not_packed_over_its_source(mepof: Call, boot: Path) -> None:
+    before = boot.read_bytes()
+    status, _, said = mepof(
+        "pack", str(boot), "--cmdline", "x=y", "-o", f"../{Path.cwd().name}/{boot}"
+    )
+    assert (status, "boot.img is the source" in said) == (2, True)
+    assert boot.read_bytes() == before
+
+
+@pytest.mark.usefixtures("boot")
+def test_only_device_trees_take_the_place_of_a_device_tree(mepof: Call) -> None:
+    Path("board.dtb").write_bytes(device_tree())
+    assert mepof("pack", "plain.img", "--dtb", "board.dtb", "-o", "new.img")[0] == 0
+    status, _, said = mepof("pack", "plain.img", "--dtb", "parts/r", "-o", "other.img")
+    assert (status, "parts/r is not a device tree" in said) == (2, True)
+    assert not Path("other.img").exists()
+
+
 def test_a_plan_says_that_the_boot_loader_does_not_decompress_the_kernel(
     mepof: Call, boot: Path
 ) -> None:
