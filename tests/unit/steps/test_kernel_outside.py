@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,10 @@ def test_what_writes_btf_is_part_of_the_identity_where_there_may_be_some(
 ) -> None:
     monkeypatch.setitem(PARAMS, "config", [None] if "base" in lines else ["slim", None])
     build.own.write_text(f"{lines}\n")
-    assert "pahole" not in build.identity()
+    which = shutil.which
+    with monkeypatch.context() as bare:
+        bare.setattr(shutil, "which", lambda name: None if name == "pahole" else which(name))
+        assert "pahole" not in build.identity()
     pahole = build.room.root / "pahole"
     pahole.write_text("#!/bin/sh\necho v1.30\n")
     pahole.chmod(0o755)
