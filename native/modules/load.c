@@ -3,9 +3,9 @@
  * modules that it needs. Its file is in the directory of the list, as NAME.ko.
  *
  * Prints one line for each module: `absent NAME` if it drives what is not there, or needs a module
- * that does, otherwise `loaded NAME`, then `section NAME SECTION ADDRESS` for its code. A module that does not
- * load ends the program with status 1 and one line that says why, in the kernel's words if it
- * has any.
+ * that is absent, otherwise `loaded NAME`, then `section NAME SECTION ADDRESS` for its code. Any
+ * other module that does not load ends the program with status 1 and one line that says why, in the
+ * kernel's words if it has any.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -115,28 +115,19 @@ class Machine(Described):
     early_console: str = ""
     max_cpus: int = 1
 
-    def words(self, cpu: str | None = None, *, pci: bool = False) -> tuple[str, ...]:
-        """QEMU's arguments for this machine.
+    def words(self, cpu: str | None = None, config: str = "") -> tuple[str, ...]:
+        """QEMU's arguments for this machine, or for that with PCI if a kernel finds its devices on
+        it alone.
 
         Args:
             cpu: QEMU's name of another processor.
-            pci: for kernels that :meth:`needs_pci`.
-        """
-        arguments = self.pci.arguments if pci and self.pci is not None else self.arguments
-        return tuple(word.format(cpu=cpu or self.cpu) for word in arguments)
-
-    def needs_pci(self, config: str) -> bool:
-        """Whether a kernel finds its devices on the machine with PCI alone.
-
-        Args:
-            config: the kernel's whole configuration.
+            config: the kernel's whole configuration; empty where it is not known.
         """
         built_in = {line[len("CONFIG_") : -2] for line in config.splitlines() if line[-2:] == "=y"}
-        return (
-            self.pci is not None
-            and built_in.issuperset(self.pci.options)
-            and not built_in.issuperset(self.options)
-        )
+        arguments = self.arguments
+        if self.pci is not None and built_in.issuperset(self.pci.options):
+            arguments = arguments if built_in.issuperset(self.options) else self.pci.arguments
+        return tuple(word.format(cpu=cpu or self.cpu) for word in arguments)
 
 
 class Pages(Described):

@@ -121,11 +121,7 @@ class AdbShell(ScriptedShell):
             EnvironmentLack: adb is not installed here.
             WorkError: adb does not answer in time.
         """
-        if self.by_network and not self._is_there():
-            # adb may still know a connection of before a reboot.
-            self._adb(("disconnect", self.serial), ANSWER_SECONDS)
-            self._adb(("connect", self.serial), ANSWER_SECONDS)
-        return self._is_there()
+        return self._reached() == "device"
 
     def state(self) -> str:
         """What answers now: ``device`` is the phone's system; empty if nothing does, or not in
@@ -135,12 +131,18 @@ class AdbShell(ScriptedShell):
             EnvironmentLack: adb is not installed here.
         """
         try:
-            return "device" if self.present() else self._state()
+            return self._reached()
         except WorkError:
             return ""
 
-    def _is_there(self) -> bool:
-        return self._state() == "device"
+    def _reached(self) -> str:
+        state = self._state()
+        if self.by_network and state != "device":
+            # adb may still know a connection of before a reboot.
+            self._adb(("disconnect", self.serial), ANSWER_SECONDS)
+            self._adb(("connect", self.serial), ANSWER_SECONDS)
+            state = self._state()
+        return state
 
     def _state(self) -> str:
         said = self._adb(("-s", self.serial, "get-state"), ANSWER_SECONDS)

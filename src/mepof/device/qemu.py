@@ -136,16 +136,15 @@ def _sessions(arch: str) -> tuple[Session, ...]:
     kinds = (Measure(), Branches(), Branches(period=1))
     artifacts = {name: Path(name) for each in kinds for name in tcg_plugins.needs(each)}
     plain = Session(arch, Path("kernel"), Path("initramfs"), (), seed=0, artifacts=artifacts)
+    sessions = [
+        replace(plain, measure=each) if isinstance(each, Measure) else replace(plain, record=each)
+        for each in kinds
+    ]
     pci = _machine(arch).pci
-    other = "" if pci is None else "".join(f"CONFIG_{option}=y\n" for option in pci.options)
-    return tuple(
-        replace(each, config=config)
-        for config in dict.fromkeys(("", other))
-        for each in (
-            *(replace(plain, measure=kind) for kind in kinds if isinstance(kind, Measure)),
-            *(replace(plain, record=kind) for kind in kinds if isinstance(kind, Branches)),
-        )
-    )
+    if pci is not None:
+        config = "".join(f"CONFIG_{option}=y\n" for option in pci.options)
+        sessions += [replace(each, config=config) for each in sessions]
+    return tuple(sessions)
 
 
 def _machine(name: str) -> Machine:

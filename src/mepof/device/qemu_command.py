@@ -56,9 +56,7 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
     observed = session.measure or session.record
     words = [
         machine.binary,
-        *machine.words(
-            None if observed is None else observed.cpu, pci=machine.needs_pci(session.config)
-        ),
+        *machine.words(None if observed is None else observed.cpu, session.config),
         *("-accel", "tcg"),
         *("-icount", "shift=0,sleep=off"),
         *("-seed", str(session.seed)),
