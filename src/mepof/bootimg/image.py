@@ -129,8 +129,10 @@ def _padding(image: BootImage, name: str, size: int) -> bytes:
     kept = image.paddings.get(name)
     if kept is None or len(kept) > wanted:
         return bytes(wanted)
-    # Only the last section may end within a page.
-    return kept if len(kept) == wanted or name == image.layout.sections[-1] else bytes(wanted)
+    parts = ("header", *image.layout.sections)
+    # Only the last part that is not empty may end within a page.
+    is_last = not any(len(_content(image, each)) for each in parts[parts.index(name) + 1 :])
+    return kept if len(kept) == wanted or is_last else bytes(wanted)
 
 
 def _content(image: BootImage, name: str) -> Bytes:

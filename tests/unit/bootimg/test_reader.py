@@ -137,6 +137,18 @@ def test_an_image_without_its_last_padding_comes_back_as_it_was(
     assert again(image, tmp_path / "again") == short
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+def test_an_image_without_its_last_sections_comes_back_as_it_was(
+    boot_image: bytes, tmp_path: Path, kept: int
+) -> None:
+    image = parse(boot_image, "boot.img")
+    empty = dict.fromkeys(image.layout.sections[kept:], b"")
+    fewer = replace(image.with_sections(kernel=b"kernel", **empty), tail=b"")
+    for end in (b"", b"\0\0end"):
+        short = write(fewer).rstrip(b"\0") + end
+        assert again(parse(short, "boot.img"), tmp_path / f"again{len(end)}") == short
+
+
 def test_a_section_of_another_size_does_not_move_the_next_off_its_page(
     boot_image: bytes,
 ) -> None:
