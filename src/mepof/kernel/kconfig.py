@@ -40,6 +40,8 @@ _VALUE = re.compile(r'[ynm]|-?[0-9][0-9A-Fa-f]*|0[xX][0-9A-Fa-f]+|"(?:\\.|[^"\\]
 _COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\s+#.*$')
 # Between the names of an option, not in a string.
 _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
+# The comment that names the base.
+_BASE = re.compile(r"#\s*base\s*:(.*)")
 # What Kbuild's makefiles call targets that configure.
 _TARGET = re.compile(r"(?<![\w.%-])[a-z0-9]\w*config\b")
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
@@ -180,8 +182,13 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
         for number, whole in enumerate(map(str.strip, lines), 1):
             # Kconfig has none after a line and would take it as part of the value.
             line = _COMMENT.sub(r"\1", whole)
-            if line.startswith("# base: ") and not base_origin:
-                base, base_origin = line.removeprefix("# base: "), f"{origin}:{number}"
+            if (named := _BASE.fullmatch(line)) and not base_origin:
+                base, base_origin = named[1].strip(), f"{origin}:{number}"
+                if not base:
+                    raise InputError(
+                        f"{base_origin}: `{line}` names no configuration",
+                        "write it like `# base: defconfig`",
+                    )
             setting = _parse(line, f"{origin}:{number}")
             if setting is not None:
                 for name in setting.names():

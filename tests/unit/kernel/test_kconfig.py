@@ -71,6 +71,20 @@ def test_a_comment_after_a_base_is_not_part_of_it(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "line", ["#base: gki_defconfig", "#  base:gki_defconfig", "# base :\tgki_defconfig"]
+)
+def test_blanks_in_the_comment_that_names_the_base_do_not_matter(tmp_path: Path, line: str) -> None:
+    found = merged(tmp_path, f"{line}\n")
+    assert (found.base, found.base_origin) == ("gki_defconfig", f"{tmp_path}/0.config:1")
+
+
+def test_a_base_without_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"0.config:2: `# base:` names no configuration") as caught:
+        merged(tmp_path, "CONFIG_A=y\n# base:  # which?\n")
+    assert caught.value.remedy == "write it like `# base: defconfig`"
+
+
 def test_n_is_written_as_kconfig_writes_it(tmp_path: Path) -> None:
     assert lines(merged(tmp_path, "CONFIG_A=n\n")) == "# CONFIG_A is not set\n"
 
