@@ -101,7 +101,7 @@ allnoconfig olddefconfig:
 	@srctree=. KCONFIG_CONFIG=$(O)/.config @PYTHON@ -m $@ >/dev/null 2>&1
 defconfig:
 	@mkdir -p $(O)
-	@cp arch/x86/defconfig $(O)/.config
+	@cp arch/x86/configs/defconfig $(O)/.config
 prepare:
 	@! grep BROKEN prepare.txt
 vmlinux: $(O)/vmlinux
@@ -204,7 +204,7 @@ def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | N
         "include/asm-generic/vmlinux.lds.h": "#define TEXT_TEXT \\\n\t*(.text)\n"
         "#define SOFTIRQENTRY_TEXT \\\n\t*(.softirqentry.text)\n",
         "arch/Kconfig": "",
-        "arch/x86/defconfig": "CONFIG_NET=y\n",
+        "arch/x86/configs/defconfig": "CONFIG_NET=y\n",
         "init/a.c": "void start(void) {}\nvoid stop(void) {}\n",
         "kernel/b.c": "void work(void) {}\n",
         "kernel/bounds.c": "int bounds;\n",

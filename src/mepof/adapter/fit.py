@@ -67,9 +67,9 @@ class Fit:
 
     Attributes:
         min_compiler: the oldest compiler that the kernel takes; None where it does not say.
-        reasons: why nothing can be built.
-        config: options of the configuration that the kernel does not have; without them, the build
-            stops.
+        reasons: why nothing can be built, in any configuration.
+        config: what the configuration needs and the kernel does not have: what it is laid over, or
+            options. Without them, the build stops.
         options: why a recompilation option cannot be used, by its name; those of other compilers
             are left out.
     """
@@ -115,8 +115,8 @@ def check_fit(
         version=version_of(tree),
         toolchain=f"{toolchain.name} {toolchain.version}",
         min_compiler=minimum,
-        reasons=tuple(_of_the_tree(tree, arch, toolchain, minimum, fragments)),
-        config=tuple(_unknown(fragments.settings, symbols)),
+        reasons=tuple(_of_the_tree(tree, arch, toolchain, minimum)),
+        config=(*_baseless(tree, arch, fragments), *_unknown(fragments.settings, symbols)),
         algorithms=tuple(
             _algorithm(name, tree, arch, toolchain, fragments, symbols) for name in algorithms
         ),
@@ -136,18 +136,9 @@ def check_fit(
 
 
 def _of_the_tree(
-    tree: Path,
-    arch: Arch,
-    toolchain: Toolchain,
-    minimum: str | None,
-    fragments: kconfig.Fragments,
+    tree: Path, arch: Arch, toolchain: Toolchain, minimum: str | None
 ) -> Iterator[Reason]:
-    if (tree / "arch" / arch.source).is_dir():
-        try:
-            kconfig.check_base(tree, arch.source, fragments)
-        except InputError as error:
-            yield Reason(error.message, error.remedy)
-    else:
+    if not (tree / "arch" / arch.source).is_dir():
         near = sorted(path.name for path in (tree / "arch").glob("*/") if path.is_dir())
         known = f"it has {', '.join(near)}" if near else None
         yield Reason(f"the kernel has no architecture arch/{arch.source}", known)
@@ -163,6 +154,14 @@ def _of_the_tree(
     always = (overlay.load("flags"),)
     for misfit in overlay.apply(tree, always, None)[1]:
         yield Reason(misfit.message, misfit.nearest)
+
+
+def _baseless(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
+    if (tree / "arch" / arch.source).is_dir():
+        try:
+            kconfig.check_base(tree, arch, fragments)
+        except InputError as error:
+            yield Reason(error.message, error.remedy)
 
 
 def _algorithm(

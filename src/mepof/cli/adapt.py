@@ -172,9 +172,7 @@ def _lines(fit: Fit, source: str, arch: str, config: str) -> Iterator[str]:
     yield f"Linux {fit.version}, {source}"
     oldest = f"{fit.min_compiler} or later" if fit.min_compiler else "the kernel does not say"
     yield f"compiler        {fit.toolchain}; needed: {oldest}"
-    yield f"configuration   {config} for {arch}: " + (
-        f"the kernel does not have {len(fit.config)} of its options" if fit.config else "fits"
-    )
+    yield f"configuration   {config} for {arch}: {'does not fit' if fit.config else 'fits'}"
     yield from _listed(fit.config)
     for reason in fit.reasons:
         yield from _listed([reason])

@@ -233,7 +233,7 @@ def build(
             _make([*make, *words], environment, paths.log, tools.run, listener)
 
     fragments = kconfig.merge(spec.fragments, spec.config_lines)
-    kconfig.check_base(view, spec.arch.source, fragments)
+    kconfig.check_base(view, spec.arch, fragments)
     config = kconfig.configure(
         view,
         objects,

@@ -307,6 +307,25 @@ def test_a_configuration_may_be_files_of_the_users(mepof: Mepof, tree: Path) -> 
 
 
 @pytest.mark.usefixtures("present")
+@pytest.mark.parametrize("line", ["", "# base: defconfig\n", "#base: defconfig\n"])
+def test_a_tree_without_the_default_configuration_does_not_fit_what_lies_over_it(
+    mepof: Mepof, tree: Path, line: str
+) -> None:
+    own = tree.with_name("own.config")
+    own.write_text(f"{line}CONFIG_EPOLL=y\n")
+    (tree / "scripts/kconfig/Makefile").write_text("defconfig: conf\n")
+    (tree / "arch/x86/Makefile").write_text("KBUILD_DEFCONFIG := $(ARCH)_defconfig\n")
+    told = mepof("adapt", "check", tree, "--config", own)
+    assert told.status == 1
+    assert "the kernel has no configuration `defconfig`: no arch/x86/configs/x86_64_" in told.out
+    assert f"configuration   {own} for x86-64: does not fit\n" in told.out
+    assert "does not fit: see above" in told.out
+    (tree / "arch/x86/configs").mkdir()
+    (tree / "arch/x86/configs/x86_64_defconfig").touch()
+    assert mepof("adapt", "check", tree, "--config", own).status == 0
+
+
+@pytest.mark.usefixtures("present")
 @pytest.mark.parametrize(
     ("words", "what"),
     [

@@ -136,12 +136,74 @@ def test_a_base_that_the_tree_does_not_have_is_an_error_with_the_nearest_name(
         (tmp_path / name).write_text(text)
     wanted = merged(tmp_path, f"CONFIG_A=y\n# base: {base}\n")
     if wrong is None:
-        kconfig.check_base(tmp_path, "arm64", wanted)
+        kconfig.check_base(tmp_path, arch.get("arm64"), wanted)
         return
     with pytest.raises(InputError) as caught:
-        kconfig.check_base(tmp_path, "arm64", wanted)
+        kconfig.check_base(tmp_path, arch.get("arm64"), wanted)
     said = f"{tmp_path}/0.config:2: the kernel has no configuration `{wrong[0]}`"
     assert (caught.value.message, caught.value.remedy) == (said, wrong[1])
+
+
+@pytest.mark.parametrize(
+    ("makefile", "file", "lacks"),
+    [
+        ("", "defconfig", "arm64/configs/defconfig"),
+        ("KBUILD_DEFCONFIG := gki_defconfig", "gki_defconfig", "arm64/configs/gki_defconfig"),
+        (
+            "\tKBUILD_DEFCONFIG = $(ARCH)_defconfig\nelse\n\tKBUILD_DEFCONFIG := other_defconfig",
+            "arm64_defconfig",
+            "arm64/configs/arm64_defconfig",
+        ),
+        (
+            "KBUILD_DEFCONFIG := a_defconfig\nelse\nKBUILD_DEFCONFIG := b_defconfig",
+            "b_defconfig",
+            "arm64/configs/a_defconfig or b_defconfig",
+        ),
+        ("KBUILD_DEFCONFIG := $(shell uname -m)_defconfig", None, None),
+    ],
+)
+@pytest.mark.parametrize("line", ["", "# base: defconfig\n"])
+def test_the_default_configuration_must_be_in_the_tree(
+    tmp_path: Path, makefile: str, file: str | None, lacks: str | None, line: str
+) -> None:
+    configs = tmp_path / "arch/arm64/configs"
+    configs.mkdir(parents=True)
+    (tmp_path / "arch/arm64/Makefile").write_text(f"{makefile}\n")
+    (tmp_path / "scripts/kconfig").mkdir(parents=True)
+    (tmp_path / "scripts/kconfig/Makefile").write_text("PHONY += olddefconfig\ndefconfig: conf\n")
+    (configs / "phone_defconfig").touch()
+    wanted = merged(tmp_path, f"{line}CONFIG_A=y\n")
+    if lacks is not None and file is not None:
+        with pytest.raises(InputError) as caught:
+            kconfig.check_base(tmp_path, arch.get("arm64"), wanted)
+        where = f"{tmp_path}/0.config:1: " if line else ""
+        said = f"{where}the kernel has no configuration `defconfig`: no arch/{lacks}"
+        assert caught.value.message == said
+        assert str(caught.value.remedy).endswith("the nearest is `phone_defconfig`")
+        assert ("`# base: NAME`" in str(caught.value.remedy)) == (not line)
+        (configs / file).touch()
+    kconfig.check_base(tmp_path, arch.get("arm64"), wanted)
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "\t$(call merge_into_defconfig,board_defconfig,lpae)",
+        "# make board_defconfig",
+        "  echo '  board_defconfig - for the board'",
+        "KBUILD_DEFCONFIG := board_defconfig",
+    ],
+)
+def test_a_makefile_that_only_mentions_a_base_does_not_have_it(
+    tmp_path: Path, mention: str
+) -> None:
+    (tmp_path / "arch/arm64").mkdir(parents=True)
+    (tmp_path / "arch/arm64/Makefile").write_text(f"{mention}\n")
+    wanted = merged(tmp_path, "# base: board_defconfig\n")
+    with pytest.raises(InputError, match="the kernel has no configuration `board_defconfig`"):
+        kconfig.check_base(tmp_path, arch.get("arm64"), wanted)
+    (tmp_path / "arch/arm64/Makefile").write_text(f"board_defconfig:\n{mention}\n")
+    kconfig.check_base(tmp_path, arch.get("arm64"), wanted)
 
 
 def test_an_option_with_several_names_is_asked_for_by_all_of_them(tmp_path: Path) -> None:
