@@ -23,6 +23,7 @@ from mepof.kernel import kconfig, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
+from mepof.source.directory import links_out, taken
 from mepof.toolchain.protocol import TOOLCHAINS, Toolchain, oldest_with
 
 _SCRIPT = "scripts/min-tool-version.sh"
@@ -72,6 +73,7 @@ class Fit:
             options. Without them, the build stops.
         options: why a recompilation option cannot be used, by its name; those of other compilers
             are left out.
+        notes: what keeps nothing from being built, but may not be what is wanted.
     """
 
     version: KernelVersion
@@ -81,6 +83,7 @@ class Fit:
     config: tuple[Reason, ...]
     algorithms: tuple[AlgorithmFit, ...]
     options: dict[str, tuple[Reason, ...]]
+    notes: tuple[Reason, ...]
 
     def builds(self, algorithm: AlgorithmFit) -> bool:
         """Whether the tree can be built with an algorithm, in a configuration without modules."""
@@ -93,12 +96,14 @@ def check_fit(
     toolchain: Toolchain,
     config: Iterable[str],
     algorithms: Collection[str],
+    in_place: bool = False,
 ) -> Fit:
     """What can be built of a tree.
 
     Args:
         config: names of configurations, and paths, which contain ``/``.
         algorithms: to look at.
+        in_place: it is a directory of the user's, of which a build copies what its links lead to.
 
     Raises:
         InputError: it is not a kernel source tree, or a configuration is unknown or unreadable.
@@ -111,11 +116,12 @@ def check_fit(
     for part in config:
         files += (Path(part),) if is_path(part) else kconfig.paths(part, arch.name)
     fragments = kconfig.merge(files)
+    broken, links = _links(tree, in_place)
     return Fit(
         version=version_of(tree),
         toolchain=f"{toolchain.name} {toolchain.version}",
         min_compiler=minimum,
-        reasons=tuple(_of_the_tree(tree, arch, toolchain, minimum)),
+        reasons=(*broken, *_of_the_tree(tree, arch, toolchain, minimum)),
         config=(*_baseless(tree, arch, fragments), *_unknown(fragments.settings, symbols)),
         algorithms=tuple(
             _algorithm(name, tree, arch, toolchain, fragments, symbols) for name in algorithms
@@ -132,6 +138,28 @@ def check_fit(
                 )
             )
         },
+        notes=links,
+    )
+
+
+def _links(tree: Path, in_place: bool) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
+    """What is wrong with links that lead out of a tree: for a build, and for what is built."""
+    try:
+        found = taken(tree)
+    except InputError as error:
+        wrong = (Reason(error.message, error.remedy),)
+        return (wrong, ()) if in_place else ((), wrong)
+    remedy = "name a directory with the tree and what the link leads to: a build copies both"
+    if in_place:
+        remedy = "restore what the link leads to, or remove it"
+    return (), tuple(
+        Reason(
+            f"the link {name} leads out of the tree to {to}, which "
+            f"{'is not part of the source' if there else 'does not exist'}",
+            remedy,
+        )
+        for name, to, there in links_out(found)
+        if not (in_place and there)
     )
 
 

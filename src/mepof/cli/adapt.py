@@ -79,7 +79,7 @@ def check(
     except ValueError as error:
         raise InputError(f"invalid config `{config}`", str(error)) from error
     tree = _tree(source, store)
-    fit = check_fit(tree, record, chosen, parts, names)
+    fit = check_fit(tree, record, chosen, parts, names, in_place=Path(source).is_dir())
     fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
     if as_json:
         print_json(
@@ -174,8 +174,10 @@ def _lines(fit: Fit, source: str, arch: str, config: str) -> Iterator[str]:
     yield f"compiler        {fit.toolchain}; needed: {oldest}"
     yield f"configuration   {config} for {arch}: {'does not fit' if fit.config else 'fits'}"
     yield from _listed(fit.config)
-    for reason in fit.reasons:
-        yield from _listed([reason])
+    yield from _listed(fit.reasons)
+    if fit.notes:
+        yield "note"
+    yield from _listed(fit.notes)
     for each in fit.algorithms:
         word = "does not fit" if each.reasons else "does not fit: see above"
         if fit.builds(each):

@@ -278,9 +278,21 @@ def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
 
 
 def symbols(tree: Path) -> frozenset[str]:
-    """Every option that a tree's Kconfig files define, for any architecture."""
+    """Every option that a tree's Kconfig files define, for any architecture; also of a directory
+    outside of the tree, if a link leads there."""
     found: set[str] = set()
-    for directory, below, files in os.walk(tree):
+    root = tree.resolve()
+    outside: set[Path] = set()
+
+    def is_new(link: Path) -> bool:
+        real = link.resolve()
+        new = not (real in outside or real.is_relative_to(root) or root.is_relative_to(real))
+        outside.add(real)
+        return new
+
+    for directory, below, files in os.walk(tree, followlinks=True):
+        paths = [Path(directory, name) for name in below]
+        below[:] = [path.name for path in paths if not path.is_symlink() or is_new(path)]
         if directory == str(tree):
             # Large, and without options of kernels.
             below[:] = [name for name in below if name not in ("Documentation", "tools", ".git")]

@@ -186,6 +186,18 @@ def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterato
                 yield from _items(target, f"{place}/", copied)
 
 
+def links_out(found: Taken) -> Iterator[tuple[str, Path, bool]]:
+    """The links that lead out of a tree: where each is, what it points to, and whether there is
+    anything."""
+    for item in found.items:
+        name, kind, _ = item.entry
+        link = found.root / name
+        if item.outside and kind != "link" and link.is_symlink():
+            yield name, link.readlink(), True
+        elif kind == "link" and item.text is None and _leads_out(found.root, name):
+            yield name, link.readlink(), link.exists()
+
+
 def note_left_out(names: Sequence[str], workshop: Workshop) -> None:
     """Tell the user what was not taken, if anything."""
     if names:
@@ -226,15 +238,18 @@ def _tracked(root: Path) -> frozenset[str]:
 
 def _target_outside(root: Path, relative: str) -> Path | None:
     """The file or directory that a link leads to by a path that leaves its tree."""
-    link = root / relative
-    lexical = os.path.normpath(Path(relative).parent / link.readlink())
-    if lexical.partition("/")[0] not in ("", ".."):
+    if not _leads_out(root, relative):
         return None
     try:
-        target = Path(os.path.realpath(link, strict=True))
+        target = Path(os.path.realpath(root / relative, strict=True))
     except (FileNotFoundError, NotADirectoryError):
         return None
     return target if target.is_dir() or target.is_file() else None
+
+
+def _leads_out(root: Path, relative: str) -> bool:
+    lexical = os.path.normpath(Path(relative).parent / (root / relative).readlink())
+    return lexical.partition("/")[0] in ("", "..")
 
 
 def _copy_of(target: Path, copied: tuple[tuple[Path, str], ...], link: Path) -> str | None:

@@ -261,6 +261,47 @@ def test_an_architecture_that_the_toolchain_builds_no_kernels_for_is_refused(
     assert reason.nearest == "choose gcc"
 
 
+def test_a_link_out_of_the_tree_to_nothing_is_named(tree: Path, toolchain: Clang) -> None:
+    (tree / "techpack").symlink_to("../vendor")
+    (tree / "kernel/null").symlink_to("/dev/null")
+    (tree / "kernel/absent.c").symlink_to("none.c")
+    (tree / "source").symlink_to(tree)  # as kbuild leaves it
+    fit = check_fit(tree, X86, toolchain, ("slim",), ["pgo"], in_place=True)
+    (note,) = fit.notes
+    assert note.message == (
+        "the link techpack leads out of the tree to ../vendor, which does not exist"
+    )
+    assert note.nearest == "restore what the link leads to, or remove it"
+    assert fit.builds(algorithm(fit, "pgo")), "nothing may read it"
+
+
+def test_what_a_link_out_of_a_directory_leads_to_is_part_of_it_and_of_no_other_source(
+    tree: Path, toolchain: Clang
+) -> None:
+    vendor, own = tree.with_name("vendor"), tree.with_name("own.config")
+    (vendor / "audio").mkdir(parents=True)
+    (vendor / "audio/Kconfig").write_text("config AUDIO\n")
+    (vendor / "audio/back").symlink_to("../audio")
+    (tree / "techpack").symlink_to("../vendor")
+    own.write_text("CONFIG_AUDIO=y\n")
+    config = ("slim", str(own))
+    fit = check_fit(tree, X86, toolchain, config, ["pgo"], in_place=True)
+    assert (fit.config, fit.notes) == ((), ())
+    (note,) = check_fit(tree, X86, toolchain, config, ["pgo"]).notes
+    assert note.message == (
+        "the link techpack leads out of the tree to ../vendor, which is not part of the source"
+    )
+    assert str(note.nearest).startswith("name a directory with the tree and what the link leads to")
+
+
+def test_a_link_to_a_directory_around_the_tree_does_not_fit(tree: Path, toolchain: Clang) -> None:
+    (tree / "kernel/up").symlink_to("../..")
+    fit = check_fit(tree, X86, toolchain, ("slim",), ["pgo"], in_place=True)
+    (reason,) = fit.reasons
+    assert f"the link {tree}/kernel/up points to {tree.parent}" in reason.message
+    assert not fit.builds(algorithm(fit, "pgo"))
+
+
 def test_what_is_not_a_kernel_is_an_error(tmp_path: Path, toolchain: Clang) -> None:
     with pytest.raises(InputError, match="is not a kernel source tree"):
         looked_at(tmp_path, toolchain)
@@ -280,13 +321,19 @@ def test_the_verdict_is_a_table_a_document_and_a_status(mepof: Mepof, tree: Path
     answer = mepof("adapt", "check", tree)
     assert answer.status == 0
     assert f"Linux 6.12.7, {tree}" in answer.out
+    assert "note" not in answer.out
     assert "clang-22 22.1.8; needed: 13.0.1 or later" in answer.out
     (tree / "tools/objtool/check.c").write_text("")
     assert mepof("adapt", "check", tree).status == 0
     told = mepof("adapt", "check", tree, "--algorithm", "pgo")
     assert told.status == 1
     assert "cannot be built with pgo" in told.err
+    (tree / "techpack").symlink_to("../vendor")
+    noted = mepof("adapt", "check", tree)
+    assert noted.status == 0
+    assert "note\n    the link techpack leads out of the tree to ../vendor, which" in noted.out
     document = json.loads(mepof("adapt", "check", tree, "--json").out)
+    assert document["notes"][0]["message"].startswith("the link techpack leads out of the tree")
     assert document["schema"] == "mepof-adapt-check/1"
     assert "pgo" not in document["fits"] and "autofdo" in document["fits"]
 

@@ -62,7 +62,7 @@ def test_a_release_is_checked_with_the_users_own_configuration(
         tree: Path, arch: object, toolchain: object, config: list[str], names: object
     ) -> Fit:
         assert config == [*above.split("+")[:-1], str(own)]
-        return Fit(KernelVersion(6, 12, 3), "", None, (), (Reason("no such option"),), (), {})
+        return Fit(KernelVersion(6, 12, 3), "", None, (), (Reason("no such option"),), (), {}, ())
 
     monkeypatch.setattr(attempt, "check_fit", checked)
     world.add("v6.12.3")
