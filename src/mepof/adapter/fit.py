@@ -19,13 +19,15 @@ from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import InputError
 from mepof.g4.names import is_path
-from mepof.kernel import kconfig, overlay, rewriting
+from mepof.kernel import base, kconfig, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
 from mepof.source.directory import links_out, taken
 from mepof.toolchain.protocol import TOOLCHAINS, Toolchain, oldest_with
 
+# Of what machines need, on wherever no file turns it off.
+_ON_BY_DEFAULT = frozenset({"ACPI"})
 _SCRIPT = "scripts/min-tool-version.sh"
 _SCRIPT_SECONDS = 10.0
 
@@ -138,8 +140,23 @@ def check_fit(
                 )
             )
         },
-        notes=links,
+        notes=(*links, *_unreachable(tree, arch, fragments)),
     )
+
+
+def _unreachable(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
+    """What a kernel lacks to be reached in the emulator, as far as its configuration says."""
+    values = base.values(tree, arch, fragments)
+    if arch.machine is None or values is None:
+        return
+    unless_off = frozenset[str]() if fragments.base == "allnoconfig" else _ON_BY_DEFAULT
+    built_in = {name for name, value in values.items() if value == "y"}
+    if lacking := arch.machine.lacking(built_in | (unless_off - values.keys())):
+        yield Reason(
+            "a kernel of this configuration cannot be reached in QEMU: it lacks "
+            + ", ".join(f"CONFIG_{name}=y" for name in lacking),
+            "add these lines; for another device than `qemu`, and no virtual phone, leave them out",
+        )
 
 
 def _links(tree: Path, in_place: bool) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
@@ -187,7 +204,7 @@ def _of_the_tree(
 def _baseless(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
     if (tree / "arch" / arch.source).is_dir():
         try:
-            kconfig.check_base(tree, arch, fragments)
+            base.check(tree, arch, fragments)
         except InputError as error:
             yield Reason(error.message, error.remedy)
 

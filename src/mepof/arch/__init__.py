@@ -7,6 +7,7 @@ A port begins with what kbuild needs to know, and gains a stage with each furthe
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from platform import machine
@@ -84,6 +85,10 @@ class Bus(Described):
     options: tuple[str, ...]
 
 
+# The initramfs with what a guest is asked to do, and the port on which it answers.
+_GUEST = ("BLK_DEV_INITRD", "VIRTIO_CONSOLE")
+
+
 class Machine(Described):
     """The machine that QEMU emulates.
 
@@ -128,6 +133,17 @@ class Machine(Described):
         if self.pci is not None and built_in.issuperset(self.pci.options):
             arguments = arguments if built_in.issuperset(self.options) else self.pci.arguments
         return tuple(word.format(cpu=cpu or self.cpu) for word in arguments)
+
+    def lacking(self, built_in: Collection[str]) -> tuple[str, ...]:
+        """The options without which a kernel cannot be reached on this machine: of this one or that
+        with PCI, whichever it lacks fewer of.
+
+        Args:
+            built_in: the names of the options that it has.
+        """
+        ways = (self.options, *(() if self.pci is None else (self.pci.options,)))
+        lacks = (tuple(o for o in (*_GUEST, *way) if o not in built_in) for way in ways)
+        return min(lacks, key=len)
 
 
 class Pages(Described):

@@ -15,6 +15,7 @@ from pathlib import Path
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
 from mepof.kernel import (
+    base,
     earlier,
     integrity,
     kconfig,
@@ -233,7 +234,7 @@ def build(
             _make([*make, *words], environment, paths.log, tools.run, listener)
 
     fragments = kconfig.merge(spec.fragments, spec.config_lines)
-    kconfig.check_base(view, spec.arch, fragments)
+    base.check(view, spec.arch, fragments)
     config = kconfig.configure(
         view,
         objects,

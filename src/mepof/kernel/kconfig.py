@@ -28,7 +28,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 
@@ -43,11 +42,6 @@ _COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\
 _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
 # The comment that names the base.
 _BASE = re.compile(r"#\s*base\s*:(.*)")
-# What Kbuild's makefiles call targets that configure, and the lines in which such names are none:
-# recipes, comments, help, and the choice of a file by the target `defconfig`.
-_TARGET = re.compile(r"(?<![\w.%-])[a-z0-9]\w*config\b")
-_NO_TARGETS = re.compile(r"^(?:\t|\s*#|.*\becho\b|\s*KBUILD_DEFCONFIG\b).*$", re.M)
-_DEFAULT = re.compile(r"^\s*KBUILD_DEFCONFIG\s*[:?]?=\s*(\S+)", re.M)
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 # Why an option did not take, and what lines call it that expect it.
 _ABSENT = "this kernel has no such option"
@@ -316,46 +310,6 @@ def unknown(wanted: Iterable[Setting], known: Set[str]) -> tuple[Setting, ...]:
         and _ABSENT not in setting.excuses
         and known.isdisjoint(setting.names())
     )
-
-
-def check_base(tree: Path, arch: Arch, fragments: Fragments) -> None:
-    """Refuse a base that a tree does not have: make says only that its ``.config`` is missing.
-
-    Raises:
-        InputError: the message names the base, its file and line, and the nearest one.
-    """
-    makefiles = "".join(
-        path.read_text(encoding="utf-8", errors="replace")
-        for path in (tree / "scripts/kconfig/Makefile", tree / "arch" / arch.source / "Makefile")
-        if path.is_file()
-    )
-    targets = {*_TARGET.findall(_NO_TARGETS.sub("", makefiles))} - {"defconfig"}
-    configs = f"arch/{arch.source}/configs"
-    dirs = (tree / configs, tree / "kernel/configs")
-    for wanted in fragments.base.split():
-        names = _defaults(makefiles, arch) if wanted == "defconfig" else (wanted,)
-        if not names or any(n in targets or any((d / n).is_file() for d in dirs) for n in names):
-            continue
-        files = {path.relative_to(d).as_posix() for d in dirs for path in d.rglob("*config")}
-        message, known = f"the kernel has no configuration `{wanted}`", files | targets
-        if wanted == "defconfig":
-            # Targets with a name like it, such as `olddefconfig`, need a configuration themselves.
-            message, known = f"{message}: no {configs}/{' or '.join(names)}", files
-        near = get_close_matches(wanted, sorted(known), n=1)
-        remedy = f"the nearest is `{near[0]}`" if near else f"see {configs} in the tree"
-        if not fragments.base_origin:
-            raise InputError(message, f"name another one by a line `# base: NAME`; {remedy}")
-        raise InputError(f"{fragments.base_origin}: {message}", remedy)
-
-
-def _defaults(makefiles: str, arch: Arch) -> tuple[str, ...]:
-    """The files that the target ``defconfig`` may stand for, of which make takes one; none where
-    only make can say."""
-    given = {each.replace("$(ARCH)", arch.make) for each in _DEFAULT.findall(makefiles)}
-    own = f"{arch.make}_defconfig"
-    if own in given:
-        return (own,)
-    return tuple(sorted(each for each in given if "$" not in each)) if given else ("defconfig",)
 
 
 def _took(setting: Setting, have: Mapping[str, str]) -> bool:

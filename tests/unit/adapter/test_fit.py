@@ -302,6 +302,46 @@ def test_a_link_to_a_directory_around_the_tree_does_not_fit(tree: Path, toolchai
     assert not fit.builds(algorithm(fit, "pgo"))
 
 
+@pytest.mark.parametrize(
+    ("name", "lines", "lacks"),
+    [
+        ("x86-64", "CONFIG_VIRTIO_MMIO=y\nCONFIG_VIRTIO_MMIO_CMDLINE_DEVICES=y", ""),
+        ("x86-64", "CONFIG_VIRTIO_PCI=y", ""),
+        ("x86-64", "CONFIG_VIRTIO_PCI=y\n# CONFIG_ACPI is not set", "ACPI"),
+        ("x86-64", "CONFIG_VIRTIO_MMIO=y", "VIRTIO_MMIO_CMDLINE_DEVICES"),
+        ("x86-64", "CONFIG_VIRTIO_PCI=y\nCONFIG_VIRTIO_CONSOLE=m", "VIRTIO_CONSOLE"),
+        ("x86-64", "# base: allnoconfig\nCONFIG_VIRTIO_PCI=y", "BLK_DEV_INITRD, ACPI"),
+        ("arm64", "CONFIG_VIRTIO_MMIO=y", ""),
+        ("arm64", "CONFIG_VIRTIO_PCI=y", "VIRTIO_MMIO"),
+        ("arm64", "# CONFIG_BLK_DEV_INITRD is not set", "BLK_DEV_INITRD, VIRTIO_MMIO"),
+        ("arm64", "# base: tinyconfig", ""),
+        ("um", "", ""),
+    ],
+)
+def test_a_kernel_that_the_emulator_would_not_reach_is_noted(
+    tree: Path, toolchain: Clang, name: str, lines: str, lacks: str
+) -> None:
+    record, own = arch.get(name), tree.with_name("own.config")
+    configs = tree / "arch" / record.source / "configs"
+    configs.mkdir(parents=True)
+    (configs / "defconfig").write_text("CONFIG_BLK_DEV_INITRD=y\n")
+    own.write_text(f"CONFIG_VIRTIO_CONSOLE=y\n{lines}\n")
+    notes = check_fit(tree, record, toolchain, (str(own),), ()).notes
+    said = [note.message.partition("it lacks ")[2].replace("CONFIG_", "") for note in notes]
+    assert said == [", ".join(f"{each}=y" for each in lacks.split(", "))] * bool(lacks)
+
+
+@pytest.mark.parametrize("config", [("slim",), ("server",), ("slim", "suites")])
+def test_our_own_configurations_are_made_for_the_emulator(
+    tree: Path, toolchain: Clang, config: tuple[str, ...]
+) -> None:
+    for name in ("x86-64", "arm64"):
+        configs = tree / "arch" / arch.get(name).source / "configs"
+        configs.mkdir(parents=True, exist_ok=True)
+        (configs / "defconfig").write_text("CONFIG_BLK_DEV_INITRD=y\n")
+        assert check_fit(tree, arch.get(name), toolchain, config, ()).notes == ()
+
+
 def test_what_is_not_a_kernel_is_an_error(tmp_path: Path, toolchain: Clang) -> None:
     with pytest.raises(InputError, match="is not a kernel source tree"):
         looked_at(tmp_path, toolchain)
