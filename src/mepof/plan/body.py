@@ -166,14 +166,15 @@ class StepContext:
 class StepBody(Protocol):
     """Performs one kind of step. Bodies are stateless; the engine may run many at once.
 
-    Six more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
+    Seven more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
     when the body makes a different result from the same ingredients. ``volatile: bool``
     set to True makes the step run every time, even if the store has its result (a
     report). ``check(step: Step) -> None`` refuses wrong input before anything is made
-    (:func:`mepof.plan.preflight.preflight`); it needs no tool. ``pin(step, pinning) -> Step``
-    settles what the step leaves open when a run is planned (:func:`mepof.plan.pin.pinned`).
-    ``recover(plan: Plan, step: Step, error: Exception | None) -> Plan | None`` gives the plan with
-    further steps in which a step that failed can succeed
+    (:func:`mepof.plan.preflight.preflight`); it needs no tool, and neither does
+    ``check_in(step: Step, plan: Plan) -> None``, which looks at the steps that it reads from as
+    well. ``pin(step, pinning) -> Step`` settles what the step leaves open when a run is planned
+    (:func:`mepof.plan.pin.pinned`). ``recover(plan: Plan, step: Step, error: Exception | None) ->
+    Plan | None`` gives the plan with further steps in which a step that failed can succeed
     (:func:`mepof.plan.recovery.replaced`). Without an error it gives the same plan: the engine
     looks whether an earlier run has made these steps. ``part(context, name) -> bytes`` performs a
     part of the step on another machine (:class:`Elsewhere`), with scratch and no output.

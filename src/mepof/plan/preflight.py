@@ -23,7 +23,8 @@ def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
         InputError: a file is missing, cannot be read, or is not what the step needs.
     """
     for step in plan.steps:
-        check = getattr(body_of(step, bodies), "check", None)
+        body = body_of(step, bodies)
+        check, check_in = (getattr(body, name, None) for name in ("check", "check_in"))
         given = [Path(each.path) for each in step.inputs.values() if isinstance(each, HostInput)]
         try:
             for path in given:
@@ -33,6 +34,8 @@ def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
             for path in given:
                 if not path.exists():
                     raise InputError(f"{path} does not exist")
+            if check_in is not None:
+                check_in(step, plan)
         except OSError as error:  # a name that is too long, a directory that is closed to us
             raise unreadable(error) from error
 

@@ -15,7 +15,7 @@ from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError, listed
-from mepof.kernel import exclusions, installed, kbuild, kconfig, objtool, outside, rewriting
+from mepof.kernel import base, exclusions, installed, kbuild, kconfig, objtool, outside, rewriting
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
@@ -25,8 +25,9 @@ from mepof.kernel.release import release_of
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.kernel.selection import Selection, fitting
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import HostInput, Input, Step
+from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.spec.kernel_build import BootCheck, KernelBuild
+from mepof.spec.kernel_source import KernelSource
 from mepof.steps.kernel_ingredients import (
     Ingredients,
     algorithms_of,
@@ -74,6 +75,18 @@ class KernelBuildBody:
             select(asked.toolchain).banner("rewriter")
         if isinstance(asked.profile, HostInput):
             check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
+
+    def check_in(self, step: Step, plan: Plan) -> None:
+        """Refuse a config that lies over what the kernel does not have, if that is a directory."""
+        asked = KernelBuild[Input].of(step, step.inputs)
+        if not isinstance(asked.source, StepInput):
+            return
+        source = plan.step(asked.source.step)
+        origin = KernelSource[Input].of(source, source.inputs).origin
+        if isinstance(origin, HostInput) and Path(origin.path).is_dir():
+            own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
+            config = kconfig.merge([*config_files(asked, own)])
+            base.check(Path(origin.path), arch.get(asked.arch), config)
 
     def resources(self, step: Step) -> Resources:
         asked = KernelBuild[Input].of(step, step.inputs)

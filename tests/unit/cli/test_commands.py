@@ -202,6 +202,25 @@ def test_a_suite_that_the_configuration_lacks_is_a_warning(
     assert "help: write `set config kload`" in answer.err
 
 
+@pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"], ["run"]])
+@pytest.mark.parametrize(
+    ("base", "what"),
+    [
+        ("gki_defconfig", "my.config:1: the kernel has no configuration `gki_defconfig`"),
+        ("defconfig", "my.config:1: the kernel has no configuration `defconfig`: no arch/x86/"),
+        (None, "mepof: the kernel has no configuration `defconfig`: no arch/x86/configs/defconfig"),
+    ],
+)
+def test_a_base_that_a_directory_lacks_is_reported_before_anything_runs(
+    shell: Shell, tmp_path: Path, command: list[str], base: str | None, what: str
+) -> None:
+    (write_tree(tmp_path / "linux") / "arch/x86/configs/defconfig").unlink()
+    lines = "CONFIG_NET=y\n" if base is None else f"# base: {base}\nCONFIG_NET=y\n"
+    (tmp_path / "my.config").write_text(lines)
+    text = f"set config {tmp_path}/my.config.\nbuild {tmp_path}/linux."
+    assert_refused(shell(*command, program(tmp_path, text)), what)
+
+
 def test_how_to_join_config_files_is_said_where_one_is_missing(
     shell: Shell, tmp_path: Path
 ) -> None:
