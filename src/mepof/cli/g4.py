@@ -24,7 +24,7 @@ app = Commands(help="Check, format and compile G4 programs.")
 @app.command("check")
 def check_program(program: Program) -> None:
     """Report the errors and warnings of a program without running it."""
-    plan_of(read_program(program), warn=warn)
+    plan_of(read_program(program), warn=warn, runs=False)
 
 
 @app.command("fmt")

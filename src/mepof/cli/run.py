@@ -108,12 +108,13 @@ def run(
         tls=tls_of(tls_ca, tls_cert, tls_key),
     )
     chosen = EXECUTORS.get(executor)(settings)
-    plan = plan_of(read_program(program), tuple(map(str, perf_data or ())), warn)
+    if flash:
+        permit()
+    traces = tuple(map(str, perf_data or ()))
+    plan = plan_of(read_program(program), traces, warn, runs=not dry_run)
     if pins is not None:
         plan = settled(plan, read_pins(pins))
     out = out or Path("out") / name_of(program)
-    if flash:
-        permit()
     if not dry_run and any(step.kind == "flash" for step in plan.steps):
         check_permission()
     if dry_run:

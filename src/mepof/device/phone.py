@@ -57,6 +57,9 @@ class Phone:
         if list_path().is_file():  # programs are also checked where no phone is
             check_models(attached(), arch)
 
+    def check_list(self) -> None:
+        attached()
+
     def identity(self, arch: str) -> Mapping[str, str]:
         # Programs do not name a phone, so what a session gives depends on the models alone.
         return {

@@ -291,6 +291,19 @@ class Flashable(Boot, Protocol):
 
 
 @runtime_checkable
+class Listed(Boot, Protocol):
+    """A device of which a workplace lists its own."""
+
+    def check_list(self) -> None:
+        """Look for the list.
+
+        Raises:
+            InputError: it is wrong.
+            EnvironmentLack: there is none, so that nothing can be booted here.
+        """
+
+
+@runtime_checkable
 class WithSystem(Boot, Protocol):
     """A device whose boots start a system with a shell: its sessions heed ``Session.interlude``."""
 

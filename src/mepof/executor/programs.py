@@ -9,11 +9,12 @@ from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
 from mepof.app import apps
 from mepof.app.android import load_described
 from mepof.app.apps import App
-from mepof.device.protocol import DEVICES, LocationSource
-from mepof.errors import InputError
+from mepof.device.flashing import check_permission
+from mepof.device.protocol import DEVICES, Listed, LocationSource
+from mepof.errors import InputError, MepofError
 from mepof.g4 import Source, check, parse, render
 from mepof.g4.apps import own_apps, spelt_alike
-from mepof.g4.ast import Program
+from mepof.g4.ast import Flash, Program, Set
 from mepof.g4.compiler import compile_program
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.lacking import lacking, unbootable
@@ -119,12 +120,15 @@ def plan_of(
     source: Source,
     perf_data: tuple[str, ...] = (),
     warn: Callable[[str], None] = lambda text: None,
+    *,
+    runs: bool = True,
 ) -> Plan:
     """Check and compile a program, and check the files that it names, so that nothing is built
     from wrong input.
 
     Args:
         warn: is called with rendered warnings, if there are any.
+        runs: the program is run now. If not, warnings say what a run here would refuse.
 
     Raises:
         WrongProgram: it has errors.
@@ -134,9 +138,29 @@ def plan_of(
     if found := [*_missing(program, plan, Path(source.name).parent)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
-    if doubts := [*lacking(program, words), *unbootable(program, words)]:
+    doubts = [*lacking(program, words), *unbootable(program, words)]
+    if not runs:
+        doubts += _refused_here(program)
+    if doubts:
         warn(render(doubts, source, kind="warning"))
     return plan
+
+
+def _refused_here(program: Program) -> Iterator[Diagnostic]:
+    """What a run on this machine would refuse, though the program is correct."""
+    said = set[str]()
+    for statement in program.statements:
+        try:
+            match statement:
+                case Set(key=key, value=value) if key.text == "device":
+                    if isinstance(device := DEVICES.get(value.text), Listed):
+                        device.check_list()
+                case Flash():
+                    check_permission()
+        except MepofError as error:
+            if error.message not in said:
+                yield Diagnostic(statement.span, error.message, error.remedy)
+            said.add(error.message)
 
 
 def _missing(program: Program, plan: Plan, beside: Path) -> Iterator[Diagnostic]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -25,6 +26,7 @@ from writers.shell import (
 
 from mepof.cli import run
 from mepof.cli.run import estimate
+from mepof.device import flashing
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.executor.protocol import Finished
 from mepof.plan.explain import Explanation
@@ -221,6 +223,53 @@ def test_a_base_that_a_directory_lacks_is_reported_before_anything_runs(
     assert_refused(shell(*command, program(tmp_path, text)), what)
 
 
+FLASHING = "set device phone.\nbuild {}/linux.\nset device phone.\nflash build.img."
+
+
+@pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"]])
+def test_what_a_run_here_would_refuse_is_a_warning(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("MEPOF_PHONES", str(tmp_path / "phones.toml"))
+    instant(monkeypatch)
+    write_tree(tmp_path / "linux")
+    given = program(tmp_path, FLASHING.format(tmp_path))
+    answer = shell(*command, given)
+    assert answer.status == 0, answer.err
+    assert answer.err.count("p.g4:1:1: warning: no phone is known here: ") == 1
+    assert "help: list the phones in it, or name another file in MEPOF_PHONES" in answer.err
+    assert "p.g4:4:1: warning: the program flashes a phone" in answer.err
+    assert "help: run it by `mepof run --flash`" in answer.err
+    assert answer.err.count("warning: ") == 2
+
+
+def test_what_a_run_here_would_do_is_no_warning(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flashing, "_permission", threading.Event())
+    monkeypatch.setenv("MEPOF_PHONES", str(tmp_path / "phones.toml"))
+    (tmp_path / "model.toml").write_text('title = "a phone"\nsource = "nowhere"\n')
+    listed = '[[phone]]\nname = "a"\nfastboot = "a-1"\nmodel = "model.toml"\n'
+    (tmp_path / "phones.toml").write_text(listed)
+    instant(monkeypatch)
+    write_tree(tmp_path / "linux")
+    given = program(tmp_path, FLASHING.format(tmp_path))
+    answer = shell("run", "--dry-run", "--flash", given)
+    assert (answer.status, answer.err) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"]])
+@pytest.mark.parametrize("text", ["", "phone = []\n"])
+def test_an_empty_list_of_phones_is_reported_before_anything_runs(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], text: str
+) -> None:
+    monkeypatch.setenv("MEPOF_PHONES", str(tmp_path / "phones.toml"))
+    (tmp_path / "phones.toml").write_text(text)
+    write_tree(tmp_path / "linux")
+    given = program(tmp_path, FLASHING.format(tmp_path))
+    assert_refused(shell(*command, given), "phones.toml:1: `phone`")
+
+
 def test_how_to_join_config_files_is_said_where_one_is_missing(
     shell: Shell, tmp_path: Path
 ) -> None:
@@ -274,7 +323,7 @@ def test_every_kind_of_error_has_its_exit_status(
 def test_a_bug_in_mepof_says_that_it_is_one(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mepof.cli.g4.plan_of", lambda source, warn: 1 / 0)
+    monkeypatch.setattr("mepof.cli.g4.plan_of", lambda source, warn, runs: 1 / 0)
     answer = shell("g4", "check", program(tmp_path, ""))
     assert answer.status == 1
     assert "this is a bug in mepof, please report it" in answer.err
@@ -283,7 +332,7 @@ def test_a_bug_in_mepof_says_that_it_is_one(
 def test_an_interrupt_from_the_keyboard_is_130(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(source: object, warn: object) -> None:
+    def interrupt(source: object, warn: object, runs: bool) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mepof.cli.g4.plan_of", interrupt)
