@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import signal
 import tempfile
 from pathlib import Path
@@ -22,6 +23,8 @@ from mepof.phone.phone import Phone
 from mepof.phone.server import ADDRESS
 from mepof.phone.state import Storage, limits_of, model_of
 
+# It stands in the kernel's command line.
+_SERIAL = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _FAULTS = tuple(sorted((*IN_FASTBOOT, *IN_KERNEL)))
 
 
@@ -63,6 +66,13 @@ def phone(
             metavar="FILE",
         ),
     ] = None,
+    serial: Annotated[
+        str | None,
+        typer.Option(
+            help="Serial number.  [default: one of its own, derived from the path of DIR]",
+            metavar="TEXT",
+        ),
+    ] = None,
     fault: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,6 +93,11 @@ def phone(
         EnvironmentLack: a program is missing that makes or runs a system.
     """
     faults = Faults(tuple(map(read_fault, fault or ())))
+    if serial is not None and not _SERIAL.fullmatch(serial):
+        raise InputError(
+            f"`{serial}` is not a serial number",
+            "write up to 64 letters, digits, `_`, `-` and `.`",
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -96,7 +111,7 @@ def phone(
             raise InputError(f"{directory} is a phone already", "leave out --kernel")
         arch = read_image(kernel).arch
     described = model_of(arch) if model is None else read_model(model)
-    storage = Storage(directory, described)
+    storage = Storage(directory, described, serial)
     machine = None
     if arch is not None:
         machine = Qemu(arch, directory, adb_port, described.size, typer.echo)

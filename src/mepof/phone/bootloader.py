@@ -356,7 +356,7 @@ class Bootloader:
         found = {
             "version": "0.4",
             "product": self._model.title,
-            "serialno": "mepof-virtual",
+            "serialno": self._storage.serial,
             "secure": "yes",
             "unlocked": _yes(state.unlocked),
             "is-userspace": "no",

@@ -118,7 +118,7 @@ class Phone:
         faults = self._faults.of_start(loaded.start)
         parameters = [
             f"androidboot.slot_suffix=_{loaded.slot}",
-            "androidboot.serialno=mepof-virtual",
+            f"androidboot.serialno={self._storage.serial}",
             f"androidboot.verifiedbootstate={'orange' if state.unlocked else 'green'}",
             *(f"mepof.fault={name}" for name in faults[:1]),
         ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
@@ -126,6 +128,7 @@ def limits_of(model: Model) -> str:
     return "\n".join(lines) + "\n"
 
 
+_SERIAL_DIGITS = 8
 _WITHOUT_SLOT = ("userdata", "misc", "recovery")
 
 
@@ -133,10 +136,16 @@ class Storage:
     """A virtual phone's directory: ``state.json``, and a file for each partition.
 
     Every change is a rename, so a phone whose process is killed has the old content or the new.
+
+    Attributes:
+        serial: the phone's serial number. That of the directory is not kept in it, since a copy of
+            the directory is another phone.
     """
 
-    def __init__(self, directory: Path, model: Model) -> None:
+    def __init__(self, directory: Path, model: Model, serial: str | None = None) -> None:
         self.directory = directory
+        path = os.fsencode(directory.resolve())
+        self.serial = serial or f"mepof-{sha256(path).hexdigest()[:_SERIAL_DIGITS]}"
         self.sizes: dict[str, int] = {}
         for name, size in model.partitions.items():
             for suffix in ("",) if name in _WITHOUT_SLOT else ("_a", "_b"):

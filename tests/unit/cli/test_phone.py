@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from writers.kernel_image import bz_image
@@ -19,6 +20,7 @@ from mepof.phone.state import DEFAULT_MODEL, Storage
         (("--fault", "fire"), "unknown fault `fire`"),
         (("--model", "none.toml"), "cannot read the phone model none.toml"),
         (("--port", "70000"), "less than or equal to 65535"),
+        (("--serial", "a phone"), "`a phone` is not a serial number"),
     ],
 )
 def test_wrong_input_is_one_line(
@@ -69,6 +71,26 @@ def test_a_state_that_was_edited_is_named(
     (tmp_path / "phone").mkdir()
     (tmp_path / "phone/state.json").write_text('{"slot": "c"}')
     assert "state.json is not a phone's state: slot" in refused(tmp_path, monkeypatch, capsys)
+
+
+def test_a_serial_number_that_is_given_is_the_phones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serials = list[str]()
+
+    def played(storage: Storage, *given: object, **named: object) -> SimpleNamespace:
+        serials.append(storage.serial)
+        return SimpleNamespace(port=1, on=lambda: None)
+
+    monkeypatch.setattr("mepof.cli.phone.Phone", played)
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)
+    monkeypatch.chdir(tmp_path)
+    for words in ((), ("--serial", "0123ABCD")):
+        monkeypatch.setattr(sys, "argv", ["mepof", "phone", "phone", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0
+    assert serials == [Storage(tmp_path / "phone", DEFAULT_MODEL).serial, "0123ABCD"]
 
 
 def refused(

@@ -132,6 +132,24 @@ def test_a_system_is_told_its_slot_and_fault(tmp_path: Path) -> None:
     bench.phone.off()
 
 
+def test_each_phone_has_a_serial_number_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serials = list[str]()
+    for name in ("one", "two", "one"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        bench = Bench(tmp_path / name)
+        serials.append(bench.loader.variables()["serialno"])
+        bench.runs(b"reboot", "off")
+        ((_, _, parameters),) = bench.machine.seen
+        assert f"androidboot.serialno={serials[-1]}" in parameters
+        bench.phone.off()
+    assert serials[0] == serials[2] != serials[1]
+    monkeypatch.chdir(tmp_path)
+    assert Storage(Path("one"), DEFAULT_MODEL).serial == serials[0], "however it is named"
+    assert Storage(tmp_path / "one", DEFAULT_MODEL, "0123ABCD").serial == "0123ABCD"
+
+
 def test_a_boot_loop_of_what_is_in_memory_ends_in_the_slot(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "boot-loop@ram")
     bench.loader.received(boot_image())
