@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
+from mepof.kernel.modules import DIRECTORY, Module, Modules
 from writers.perf_script import Entry, mapping, sample
 
 CLANG = shutil.which("clang-22") or "clang"
 TEXT = 0xFFFF_FFFF_8100_0000
+MODULES = 0xFFFF_FFFF_C000_0000
 
 SOURCE = """
 __attribute__((noinline)) int hot(int n) {
@@ -70,6 +73,34 @@ def link_kernel(
     command = [compiler, *common, *flags, *link, text.name, "-o", name]
     subprocess.run(command, cwd=directory, check=True)
     return directory / name, loop_of(directory / name)
+
+
+def link_modules(build: Path, functions: Mapping[str, str], *flags: str) -> Loop:
+    """Compile the modules of a build, where they can be loaded at :data:`MODULES`.
+
+    Args:
+        functions: of each module by its name, the function that has the loop.
+
+    Returns:
+        The loop of the first.
+    """
+    directory = build / DIRECTORY
+    directory.mkdir()
+    common = ("-O1", "-mcmodel=kernel", "-fno-pie", *flags)
+    for name, function in functions.items():
+        source = build / f"{name}.c"
+        source.write_text(SOURCE.replace("hot", function).replace("start_kernel", "init_module"))
+        subprocess.run([CLANG, *common, "-c", source, "-o", directory / f"{name}.ko"], check=True)
+    built = (Module(name=name, path=f"{name}.ko", needs=(), text=1) for name in functions)
+    Modules(modules=tuple(built)).write(build)
+    name, function = next(iter(functions.items()))
+    return loop_of(directory / f"{name}.ko", function)
+
+
+def recorded_in_module(loop: Loop, name: str, samples: int) -> str:
+    """Samples of the loop of a module, the only one, at :data:`MODULES`."""
+    branches = sample(loop.target + MODULES, loop.stack(MODULES), "a 7 [000] 1.0:")
+    return mapping(MODULES, 0x4000, f"[{name}]", offset=0) + branches * samples
 
 
 def loop_of(binary: Path, function: str = "hot") -> Loop:

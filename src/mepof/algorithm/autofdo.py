@@ -77,7 +77,7 @@ class AutoFdo(Branches):
 
     def convert(self, conversion: Conversion) -> Quality:
         output = conversion.output / self._file
-        modules = recorded_modules(conversion)
+        modules = recorded_modules(conversion.build, conversion.raw)
         return convert(conversion, "autofdo", output, lines=not self._probes, modules=modules)
 
     def merge(

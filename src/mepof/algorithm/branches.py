@@ -82,20 +82,20 @@ def convert(
     )
 
 
-def recorded_modules(conversion: Conversion) -> tuple[Path, ...]:
-    """The modules of the build that the branch traces may have the addresses of."""
-    built = Modules.find(conversion.build)
+def recorded_modules(build: Path, traces: Sequence[Path]) -> tuple[Path, ...]:
+    """The modules of a build that branch traces of it may have the addresses of."""
+    built = Modules.find(build)
     known = () if built is None else built.modules
     if not known:
         return ()
     found: set[str] = set()
-    for path in conversion.raw:
+    for path in traces:
         match _engine.trace_format(path):
             case "recorder":
                 found |= recorder_trace.modules_in(path)
             case "perf-data" | "perf-script":  # the engine passes over those that it does not name
                 found |= {each.name for each in known}
-    return tuple(each.file(conversion.build) for each in known if each.name in found)
+    return tuple(each.file(build) for each in known if each.name in found)
 
 
 def merge_samples(

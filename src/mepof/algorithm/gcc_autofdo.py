@@ -48,7 +48,7 @@ class GccAutoFdo(Branches):
 
     def convert(self, conversion: Conversion) -> Quality:
         form = _form(conversion.tools.toolchain)
-        modules = recorded_modules(conversion)
+        modules = recorded_modules(conversion.build, conversion.raw)
         return convert(conversion, form, conversion.output / _FILE, lines=True, modules=modules)
 
     def merge(

@@ -82,7 +82,6 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             vocabulary.recorders,
             vocabulary.interactive,
             vocabulary.whole,
-            vocabulary.modular,
             Settings().device,
         )
         found += loops.unfit(program, bindings, vocabulary.repeating, vocabulary.bound_to_build)

@@ -110,7 +110,6 @@ class _State:
     hotness: bool = False
     scout: bool = True
     device: str = ""
-    config: str = ""
 
 
 def unfit(
@@ -119,7 +118,6 @@ def unfit(
     recorders: Collection[str],
     interactive: Collection[str],
     whole: Collection[str],
-    modular: Collection[str],
     device: str,
 ) -> Iterator[Diagnostic]:
     """Statements that cannot instrument what ``set instrument`` chooses.
@@ -129,7 +127,6 @@ def unfit(
         recorders: the devices that record all branches.
         interactive: the scenarios whose actions are not known beforehand.
         whole: the options for which all of the kernel must be counted.
-        modular: the configurations whose kernels have modules.
         device: of a program that sets none.
     """
     state = _State(device=device)
@@ -137,9 +134,7 @@ def unfit(
         if isinstance(statement, Set):
             _set(statement, state)
         elif isinstance(statement, Opt | Adap | Profile) and state.chosen != EVERYTHING:
-            yield from _unfit(
-                statement, state, recorded_rounds, recorders, interactive, whole, modular
-            )
+            yield from _unfit(statement, state, recorded_rounds, recorders, interactive, whole)
 
 
 def _set(statement: Set, state: _State) -> None:
@@ -156,8 +151,6 @@ def _set(statement: Set, state: _State) -> None:
             state.scout = value.text != "off"
         case "device":
             state.device = value.text
-        case "config":
-            state.config = value.text
 
 
 def _unfit(
@@ -167,7 +160,6 @@ def _unfit(
     recorders: Collection[str],
     interactive: Collection[str],
     whole: Collection[str],
-    modular: Collection[str],
 ) -> Iterator[Diagnostic]:
     stack, options = statement.algorithm, _options(statement)
     if all(recorded_rounds.get(part, 0) for part in stack.text.split("+")):
@@ -185,9 +177,8 @@ def _unfit(
                 f"leave it out, or write `set instrument {ALL}` before it",
             )
     click = statement.click.text
-    with_modules = [part for part in state.config.split("+") if part in modular]
     unrecorded = state.device not in recorders
-    blind = not state.scout or click in interactive or unrecorded or with_modules
+    blind = not state.scout or click in interactive or unrecorded
     if state.chosen.ranks and blind and not state.hotness:
         why = (
             "`set scout off` forbids to record it"
@@ -195,9 +186,6 @@ def _unfit(
             else f"the scenario {quote(click)} decides only later what runs"
             if click in interactive
             else f"the device {quote(state.device)} does not record it"
-            if unrecorded
-            else f"the configuration {quote(with_modules[0])} has modules, whose code is not "
-            "recorded beforehand"
         )
         assert state.value is not None
         yield Diagnostic(

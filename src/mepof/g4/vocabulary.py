@@ -48,7 +48,6 @@ def vocabulary() -> Vocabulary:
         toolchains=toolchain.names(),
         devices=DEVICES.names(),
         configs=kconfig.names(),
-        modular=kconfig.names_with_modules(),
         untrained=names_to_leave_out(),
         cores=core_names(),
         quantities=QUANTITIES,

@@ -84,8 +84,6 @@ class Vocabulary:
     recorders: frozenset[str] = frozenset()
     #: Scenarios in which the user works at the console.
     interactive: frozenset[str] = frozenset()
-    #: Configurations whose kernels have modules.
-    modular: frozenset[str] = frozenset()
     #: Options for which functions that never ran are part of a profile.
     whole: frozenset[str] = frozenset()
     #: Parts of the kernel.

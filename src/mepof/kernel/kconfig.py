@@ -259,12 +259,6 @@ def has_modules(config: str) -> bool:
     return "CONFIG_MODULES=y" in config.splitlines()
 
 
-def names_with_modules() -> frozenset[str]:
-    """The fragments that come with mepof and ask for modules."""
-    texts = {name: _read(_DIRECTORY / f"{name}.config") for name in names()}
-    return frozenset(name for name, text in texts.items() if has_modules(text))
-
-
 def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
     """The settings that a finished ``.config`` does not have."""
     have = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))

@@ -162,7 +162,7 @@ def fitting(selection: Selection, limit: int, image_of: Callable[[Selection], in
     """
     if selection.weight is None:
         raise WorkError(
-            "what is hot is unknown: the kernel ran code of modules",
+            "what is hot is unknown: nothing was recorded",
             "name an earlier profile with `set hotness`",
         )
     if selection.plain_image > limit:

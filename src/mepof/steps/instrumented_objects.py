@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mepof import _engine
+from mepof.algorithm.branches import recorded_modules
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
-from mepof.device import recorder_trace
-from mepof.errors import InputError, WorkError
+from mepof.errors import InputError
 from mepof.kernel.description import BuildDescription
 from mepof.kernel.objects import functions_in
 from mepof.kernel.overlay import exclusions
@@ -24,12 +23,10 @@ from mepof.kernel.subsystems import check_place, matching
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
-from mepof.pmu.locations import Function, functions_of
+from mepof.pmu.locations import functions_of
+from mepof.profile.executed import ExecutedFunction, executed_code
 from mepof.profile.hotness import hotness
 from mepof.spec.instrumented_objects import InstrumentedObjects
-
-# The engine's name for ranges without a taken branch, by absolute addresses.
-_ADDRESSES = "bolt-preaggregated"
 
 
 class InstrumentedObjectsBody:
@@ -56,13 +53,17 @@ class InstrumentedObjectsBody:
     def run(self, context: StepContext) -> None:
         asked = InstrumentedObjects[Path].of(context.step, context.inputs)
         defined = functions_in(asked.kernel)
-        functions = functions_of(asked.kernel)
-        owners = list(objects_of_functions([each.name for each in functions], defined))
+        traces = [] if asked.raw is None else sorted(asked.raw.glob("raw*"))
+        functions = [*_functions(asked.kernel, traces, context.work / "functions")]
+        owners = objects_of_functions([each.name for each in functions], defined)
         text: Counter[str] = Counter()
+        executed: Counter[str] = Counter()
         for function, owner in zip(functions, owners, strict=True):
             text[owner or ""] += function.size
+            executed[owner or ""] += function.executed
         able = _able(defined, asked.exclude)
-        weights, total = _weights(asked, defined, functions, owners, context)
+        weights = executed if asked.profile is None else _counts(asked.profile, defined)
+        total = weights.total() if asked.profile is not None or traces else None
         chosen = _listed(asked, weights, able)
         for place in asked.places:
             check_place(place, defined)
@@ -107,70 +108,24 @@ def _able(defined: Iterable[str], excluded: Sequence[str]) -> frozenset[str]:
     return names.difference(*(matching(each, names) for each in (*patterns, *excluded)))
 
 
-def _weights(
-    asked: InstrumentedObjects[Path],
-    defined: Mapping[str, Sequence[str]],
-    functions: Sequence[Function],
-    owners: Sequence[str | None],
-    context: StepContext,
-) -> tuple[Counter[str], int | None]:
-    """How much of each object ran, and of all code; None where nothing tells."""
-    if asked.profile is not None:
-        found = Counter(hotness(asked.profile, defined))
-        if not found:
-            raise InputError(
-                "no function of the profile by which files are chosen is in this kernel",
-                "`set hotness` takes a profile of this kernel, or of another release of it",
-            )
-        return found, found.total()
-    traces = [] if asked.raw is None else sorted(asked.raw.glob("raw*"))
-    if not traces:
-        return Counter(), None
-    if any(recorder_trace.modules_in(path) for path in traces):
-        if asked.percent is not None:
-            raise WorkError(
-                "what is hot is unknown: the kernel ran code of modules",
-                "name an earlier profile with `set hotness`",
-            )
-        return Counter(), None
-    recording = _engine.Recording(asked.kernel / "vmlinux", traces)
-    listing = context.work / "ranges"
-    _engine.convert(recording, _ADDRESSES, listing, allow_poor=True)
-    with listing.open(encoding="utf-8") as lines:
-        ran = executed_bytes(_ranges(lines), functions)
-    found = Counter()
-    for owner, executed in zip(owners, ran, strict=True):
-        found[owner or ""] += executed
-    return found, found.total()
+def _functions(kernel: Path, traces: Sequence[Path], listing: Path) -> Iterator[ExecutedFunction]:
+    """The functions of a kernel and of its recorded modules; none ran where there is no trace."""
+    if traces:
+        modules = recorded_modules(kernel, traces)
+        yield from executed_code(kernel / "vmlinux", traces, modules, listing)
+    else:
+        for each in functions_of(kernel):
+            yield ExecutedFunction(each.name, each.size, executed=0, branches=0)
 
 
-def _ranges(lines: Iterable[str]) -> Iterator[tuple[int, int, int]]:
-    """The first address, the last and the count of each range without a taken branch."""
-    for line in lines:
-        kind, first, last, count, *_ = line.split()
-        if kind == "F":
-            yield int(first, 16), int(last, 16), int(count)
-
-
-def executed_bytes(
-    ranges: Iterable[tuple[int, int, int]], functions: Sequence[Function]
-) -> list[int]:
-    """The bytes of code of each function that were executed.
-
-    Args:
-        ranges: the first address, the last and the count of each.
-        functions: in the order of their addresses.
-    """
-    starts = [function.address for function in functions]
-    found = [0] * len(functions)
-    for first, last, count in ranges:
-        index = max(0, bisect_right(starts, first) - 1)
-        while index < len(functions) and starts[index] <= last:
-            end = starts[index] + functions[index].size
-            inside = min(last + 1, end) - max(first, starts[index])
-            found[index] += max(0, inside) * count
-            index += 1
-    return found
+def _counts(profile: Path, defined: Mapping[str, Sequence[str]]) -> Counter[str]:
+    """How often each object ran by a profile."""
+    if found := Counter(hotness(profile, defined)):
+        return found
+    raise InputError(
+        "no function of the profile by which files are chosen is in this kernel",
+        "`set hotness` takes a profile of this kernel, or of another release of it",
+    )
 
 
 def _listed(

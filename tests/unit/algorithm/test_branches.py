@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from writers.perf_script import mapping, sample
 from writers.recorder_trace import sampled_trace
-from writers.traced_kernel import CLANG, SOURCE, TEXT, Loop, link_kernel, loop_of, recorded
+from writers.traced_kernel import (
+    CLANG,
+    TEXT,
+    Loop,
+    link_kernel,
+    link_modules,
+    loop_of,
+    recorded,
+    recorded_in_module,
+)
 
 from mepof import _engine
 from mepof.algorithm.autofdo import AutoFdo
@@ -95,20 +102,9 @@ def test_perfs_own_branches_train_the_modules_of_the_build_that_were_loaded(
     tmp_path: Path, algorithm: str, flags: Sequence[str]
 ) -> None:
     given = conversion(tmp_path, *flags)
-    directory = given.build / "modules"
-    directory.mkdir()
-    common = ("-O1", "-mcmodel=kernel", "-fno-pie", *flags)
-    for name, function in (("tiny", "busy"), ("idle", "lazy")):
-        source = tmp_path / f"{name}.c"
-        source.write_text(SOURCE.replace("hot", function).replace("start_kernel", "init_module"))
-        subprocess.run([CLANG, *common, "-c", source, "-o", directory / f"{name}.ko"], check=True)
-    built = (Module(name=name, path=f"{name}.ko", needs=(), text=1) for name in ("tiny", "idle"))
-    Modules(modules=tuple(built)).write(given.build)
-    start = 0xFFFF_FFFF_C000_0000
-    inside = loop_of(directory / "tiny.ko", "busy")
-    branches = sample(inside.target + start, inside.stack(start), "a 7 [000] 1.0:") * 500
+    loop = link_modules(given.build, {"tiny": "busy", "idle": "lazy"}, *flags)
     with given.raw[0].open("a") as file:
-        file.write(mapping(start, 0x4000, "[tiny]", offset=0) + branches)
+        file.write(recorded_in_module(loop, "tiny", 500))
     assert autofdo(algorithm).convert(given).verdict == "good"
     assert autofdo(algorithm).executed(given.output, TOOLS) == {"hot", "busy"}
 
@@ -117,12 +113,12 @@ def test_only_traces_with_addresses_of_modules_are_read_with_them(tmp_path: Path
     given = conversion(tmp_path, *LINES)
     tiny = Module(name="tiny", path="drivers/tiny.ko", needs=(), text=1)
     Modules(modules=(tiny,)).write(given.build)
-    assert recorded_modules(given) == (given.build / "modules/tiny.ko",)
+    assert recorded_modules(given.build, given.raw) == (given.build / "modules/tiny.ko",)
     recording = _engine.Recording(given.build / "vmlinux", given.raw)
     _engine.convert(recording, "unsymbolized", tmp_path / "offsets")
     (tmp_path / "own").write_bytes(sampled_trace([[(TEXT, TEXT)]], 100, 16))
     without = (tmp_path / "offsets", tmp_path / "own")
-    assert recorded_modules(replace(given, raw=without)) == ()
+    assert recorded_modules(given.build, without) == ()
 
 
 def test_a_branch_trace_of_another_kernel_makes_a_poor_profile(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
@@ -166,13 +167,27 @@ def test_names_may_be_hashes(program: Path, record: Path, tmp_path: Path) -> Non
     assert f"Function: {MD5_OF_HOT}" in llvm_shows(tmp_path / "hashed", "--all-functions")
 
 
-@pytest.mark.parametrize("to", ["bolt", "bolt-preaggregated", "unsymbolized"])
+@pytest.mark.parametrize("to", ["bolt", "bolt-preaggregated", "functions", "unsymbolized"])
 def test_a_record_becomes_what_other_tools_read(
     program: Path, record: Path, tmp_path: Path, to: str
 ) -> None:
     out = tmp_path / "out"
     assert converted(program, record, to, out)["outputs"] == [str(out)]
     assert out.stat().st_size > 0
+
+
+def test_functions_are_listed_with_what_of_them_ran(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "functions"
+    converted(program, record, "functions", out)
+    with out.open(encoding="utf-8") as table:
+        rows = {row["function"]: row for row in csv.DictReader(table, delimiter="\t")}
+    hot, main = rows["hot"], rows["main"]
+    assert 0 < int(hot["size"]) < int(hot["executed"])
+    assert int(hot["branches"]) > 0
+    assert (main["executed"], main["branches"]) == ("0", "0")
+    assert hot["address"] != main["address"]
 
 
 def test_a_binary_without_a_block_map_is_refused_with_the_flag_that_makes_one(

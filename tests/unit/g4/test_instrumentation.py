@@ -78,10 +78,6 @@ def test_an_unknown_subsystem_is_pointed_at() -> None:
         ("set scout off.\nopt /src pgo rand kbench.", "`set scout off` forbids to record it"),
         ("opt /src pgo manual kbench.", "the scenario `manual` decides only later what runs"),
         ("set device phone.\nopt /src pgo rand kbench.", "the device `phone` does not record it"),
-        (
-            "set config suites+modules.\nopt /src pgo rand kbench.",
-            "the configuration `modules` has modules, whose code is not recorded beforehand",
-        ),
     ],
 )
 def test_what_cannot_be_chosen_is_an_error_before_anything_is_built(
@@ -96,7 +92,6 @@ def test_what_cannot_be_chosen_is_an_error_before_anything_is_built(
 def test_an_earlier_profile_says_what_is_hot_where_nothing_records_it(click: str) -> None:
     program = f"set device phone.\nset hotness /old.afdo.\nopt /src pgo {click} kbench."
     assert headlines(f"set instrument 90%.\n{program}") == []
-    assert headlines(f"set config modules.\nset instrument 90%.\n{program}") == []
     # A part of the kernel needs no ranking.
     assert headlines(f"set scout off.\nset instrument mm.\nopt /src pgo {click} kbench.") == []
     again = f"{program}\nset hotness none.\nopt /src pgo rand kbench."

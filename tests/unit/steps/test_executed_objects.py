@@ -6,37 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from writers.traced_kernel import link_kernel, recorded
+from writers.traced_kernel import link_kernel, link_modules, recorded, recorded_in_module
 
-from mepof.device import recorder_trace
 from mepof.errors import WorkError
 from mepof.events import StepNote
 from mepof.kernel.objects import OBJECTS
-from mepof.pmu.locations import Function
 from mepof.steps import executed_objects
-from mepof.steps.executed_objects import executed_functions
 
 from .room import Room
-
-FUNCTIONS = (Function(100, 10, "a"), Function(110, 10, "b"), Function(130, 5, "c"))
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "names"),
-    [
-        (100, 100, {"a"}),
-        (109, 110, {"a", "b"}),
-        (105, 130, {"a", "b", "c"}),
-        (120, 129, set()),
-        (134, 134, {"c"}),
-        (135, 200, set()),
-        (1, 99, set()),
-    ],
-)
-def test_a_range_runs_every_function_that_it_touches(
-    first: int, last: int, names: set[str]
-) -> None:
-    assert executed_functions([(first, last)], FUNCTIONS) == names
 
 
 def traced(room: Room) -> dict[str, Path]:
@@ -56,11 +33,17 @@ def test_objects_without_recorded_code_are_not_listed(room: Room) -> None:
     assert [e.text for e in room.events if isinstance(e, StepNote)] == ["1 of 3 files ran"]
 
 
-def test_code_of_modules_leaves_open_what_ran(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder_trace, "modules_in", lambda path: frozenset({"nf_tables"}))
-    context = room.context("executed-objects", {}, **traced(room))
+def test_objects_of_modules_are_listed_if_they_ran(room: Room) -> None:
+    inputs = traced(room)
+    build = inputs["kernel"]
+    loop = link_modules(build, {"tiny": "busy"})
+    defined = {"a.o": ["hot"], "drivers/m.o": ["busy"], "drivers/n.o": ["warm"]}
+    (build / OBJECTS).write_text(json.dumps(defined))
+    with (inputs["raw"] / "raw0").open("a") as file:
+        file.write(recorded_in_module(loop, "tiny", 500))
+    context = room.context("executed-objects", {}, **inputs)
     executed_objects.BODY.run(context)
-    assert not any(context.output.iterdir())
+    assert (context.output / "kernel.executed_objects").read_text() == "a.o\ndrivers/m.o\n"
 
 
 def test_a_kernel_in_which_no_known_object_ran_is_an_error(room: Room) -> None:

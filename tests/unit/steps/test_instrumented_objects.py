@@ -6,30 +6,21 @@ import json
 from pathlib import Path
 
 import pytest
-from writers.traced_kernel import link_kernel, recorded
+from writers.traced_kernel import link_kernel, link_modules, recorded, recorded_in_module
 
-from mepof.device import recorder_trace
-from mepof.errors import InputError, WorkError
+from mepof.errors import InputError
 from mepof.events import StepNote
 from mepof.kernel.description import BuildSize
 from mepof.kernel.objects import OBJECTS
 from mepof.kernel.selection import Selection
 from mepof.plan.model import HostInput, Input, Json, StepInput
-from mepof.pmu.locations import Function
 from mepof.spec.instrumented_objects import InstrumentedObjects
 from mepof.steps import instrumented_objects
-from mepof.steps.instrumented_objects import executed_bytes
 
 from .room import BUILD, Room
 
-FUNCTIONS = (Function(100, 10, "a"), Function(110, 10, "b"), Function(130, 5, "c"))
 AFDO = "hot:900:9\n 1: 900\nwarm:90:9\n 1: 90\nstart_kernel:10:1\n 1: 10\ngone:5:5\n 1: 5\n"
 DEFINED = {"kernel/a.o": ["hot"], "mm/b.o": ["warm"], "init/c.o": ["start_kernel"], "mm/d.o": []}
-
-
-def test_bytes_of_a_range_are_those_of_the_functions_in_it() -> None:
-    ranges = [(105, 111, 3), (100, 100, 7), (120, 140, 2), (90, 99, 5)]
-    assert executed_bytes(ranges, FUNCTIONS) == [3 * 5 + 7, 3 * 2, 2 * 5]
 
 
 def kernel(room: Room, defined: dict[str, list[str]] = DEFINED) -> dict[str, Path]:
@@ -117,15 +108,16 @@ def test_a_choice_without_an_object_is_an_error(
         chosen(room, params, **kernel(room))
 
 
-def test_code_of_modules_leaves_open_what_is_hot(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorder_trace, "modules_in", lambda path: frozenset({"nf_tables"}))
-    inputs = kernel(room)
-    (inputs["executed"] / "kernel.executed_objects").unlink()
-    assert len(chosen(room, {}, **inputs)[0]) == 4
-    with pytest.raises(WorkError, match="the kernel ran code of modules"):
-        chosen(room, {"percent": 50.0}, **inputs)
+def test_objects_of_modules_are_chosen_by_what_ran(room: Room) -> None:
+    inputs = kernel(room, {**DEFINED, "net/m.o": ["busy", "warm"]})
+    loop = link_modules(inputs["kernel"], {"tiny": "busy"})
+    with (inputs["raw"] / "raw0").open("a") as file:
+        file.write(recorded_in_module(loop, "tiny", 50_000))
+    (inputs["executed"] / "kernel.executed_objects").write_text("kernel/a.o\nnet/m.o\n")
+    listed, found = chosen(room, {"percent": 90.0}, **inputs)
+    assert listed == ["net/m.o"]
+    assert found.objects[0].text > 0
+    assert found.time_percent is not None and 90 < found.time_percent < 100
 
 
 def test_a_file_that_counts_nothing_is_refused_before_anything_is_built(tmp_path: Path) -> None:

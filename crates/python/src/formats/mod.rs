@@ -5,6 +5,7 @@ mod autofdo_text;
 mod bolt;
 mod bolt_preaggregated;
 mod format;
+mod functions;
 mod gcov;
 mod perf_data;
 mod propeller;
@@ -13,7 +14,7 @@ mod unsymbolized;
 pub(crate) use format::{ImageJob, OutputFormat, Writer};
 
 /// All of them, in the order of help texts.
-const ALL: [OutputFormat; 9] = [
+const ALL: [OutputFormat; 10] = [
     autofdo::FORMAT,
     autofdo_text::FORMAT,
     gcov::FORMAT,
@@ -21,6 +22,7 @@ const ALL: [OutputFormat; 9] = [
     propeller::FORMAT,
     bolt::FORMAT,
     bolt_preaggregated::FORMAT,
+    functions::FORMAT,
     unsymbolized::FORMAT,
     perf_data::FORMAT,
 ];
