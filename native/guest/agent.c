@@ -36,6 +36,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is th
 
 #define CHUNK (1u << 20)
 
+/* In the archive of a kernel with modules. */
+#define MODULE_LOADER "/mepof/modules/load"
+#define PORT_MODULES "/mepof/modules/port"
+#define LOADING_LIMIT_MS 60000
+
 static bool is_init;
 static int requests = -1;
 static int responses = -1;
@@ -406,6 +411,22 @@ static int open_port(void)
 	return fd;
 }
 
+/* Load the modules without which the port does not appear, if the kernel has any. */
+static void load_drivers(void)
+{
+	char *argv[] = {MODULE_LOADER, PORT_MODULES, NULL};
+	struct bytes said = {0};
+
+	if (access(PORT_MODULES, F_OK) != 0)
+		return;
+	if (run_program(argv, LOADING_LIMIT_MS, &said).status != 0) {
+		fwrite(said.data, 1, said.size, stderr);
+		errno = 0;
+		fail("a module of the port did not load");
+	}
+	free(said.data);
+}
+
 static void prepare_machine(void)
 {
 	umask(0);
@@ -425,6 +446,7 @@ static void prepare_machine(void)
 	setenv("TERM", "vt100", 1);
 	if (chdir("/tmp") != 0)
 		fail("cannot enter /tmp");
+	load_drivers();
 
 	/* The host names the port after the device appears: allow it a moment. */
 	for (int tries = 0; responses < 0 && tries < 500; tries++) {

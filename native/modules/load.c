@@ -1,6 +1,6 @@
 /*
  * Loads kernel modules in the order of a list, whose lines are the name of one and those of the
- * modules that it needs. Its file is in the directory of the list, as NAME.ko.
+ * modules that it needs. Its file lies beside the list, as NAME.ko.
  *
  * Prints one line for each module: `absent NAME` if it drives what is not there, or needs a module
  * that is absent, otherwise `loaded NAME`, then `section NAME SECTION ADDRESS` for its code. Any
@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,19 +159,18 @@ static bool load(const char *directory, const char *name)
 
 int main(int argc, char **argv)
 {
-	char path[PATH_LIMIT];
 	char line[LINE_LIMIT];
 
 	if (argc != 2) {
-		fputs("usage: load DIRECTORY\n", stderr);
+		fputs("usage: load LIST\n", stderr);
 		return 2;
 	}
-	snprintf(path, sizeof(path), "%s/list", argv[1]);
-	FILE *list = fopen(path, "re");
+	FILE *list = fopen(argv[1], "re");
 	if (list == NULL) {
-		printf("%s: %s\n", path, strerror(errno));
+		printf("%s: %s\n", argv[1], strerror(errno));
 		return 1;
 	}
+	const char *directory = dirname(argv[1]);
 	while (next_line(list, line, sizeof(line))) {
 		const char *name = strtok(line, " ");
 		const char *need = strtok(NULL, " ");
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 			need = strtok(NULL, " ");
 		if (need != NULL)
 			keep_absent(name);
-		else if (!load(argv[1], name))
+		else if (!load(directory, name))
 			return 1;
 	}
 	return fclose(list) == 0 ? 0 : 1;

@@ -78,7 +78,7 @@ class Bus(Described):
 
     Attributes:
         arguments: as those of :class:`Machine`.
-        options: what a kernel needs to find them, built in.
+        options: what a kernel needs to find them, built in or as modules.
     """
 
     arguments: tuple[str, ...]
@@ -128,9 +128,13 @@ class Machine(Described):
             cpu: QEMU's name of another processor.
             config: the kernel's whole configuration; empty where it is not known.
         """
-        built_in = {line[len("CONFIG_") : -2] for line in config.splitlines() if line[-2:] == "=y"}
+        lines = config.splitlines()
+        built_in, modules = (
+            {line[len("CONFIG_") : -2] for line in lines if line.endswith(end)}
+            for end in ("=y", "=m")
+        )
         arguments = self.arguments
-        if self.pci is not None and built_in.issuperset(self.pci.options):
+        if self.pci is not None and (built_in | modules).issuperset(self.pci.options):
             arguments = arguments if built_in.issuperset(self.options) else self.pci.arguments
         return tuple(word.format(cpu=cpu or self.cpu) for word in arguments)
 

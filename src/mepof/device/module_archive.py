@@ -2,6 +2,8 @@
 
 It has the stripped modules, a list of them in the order in which they load, and the program that
 loads them. It is part of the build and not of the guest, since a module fits only its own kernel.
+Where the drivers of the agent's port are modules, a second list names these: the agent loads them
+first.
 """
 
 from __future__ import annotations
@@ -20,6 +22,11 @@ from mepof.toolchain.protocol import Run
 ARCHIVE = "modules.cpio"
 DIRECTORY = "mepof/modules"
 LOADER = "load"
+LIST = "list"
+# Read by native/guest/agent.c.
+_PORT_LIST = "port"
+# The port is behind one of the first two, by the machine.
+_PORT_DRIVERS = ("virtio_mmio", "virtio_pci", "virtio_console")
 
 
 def archive_of(build: Path) -> Path | None:
@@ -59,9 +66,15 @@ def write_archive(build: Path, target: Guest, objcopy: str, work: Path, run: Run
     entries = [Entry(f"{DIRECTORY}/{LOADER}", 0o755, (scratch / LOADER).read_bytes())]
     for module, stripped in modules.stripped(build, objcopy, scratch, run):
         entries.append(Entry(f"{DIRECTORY}/{module.name}.ko", 0o644, stripped.read_bytes()))
-    listed = "".join(f"{' '.join((each.name, *each.needs))}\n" for each in modules.modules)
-    entries.append(Entry(f"{DIRECTORY}/list", 0o644, listed.encode()))
+    for name, listed in ((LIST, modules), (_PORT_LIST, modules.needed_by(_PORT_DRIVERS))):
+        if listed.modules:
+            entries.append(Entry(f"{DIRECTORY}/{name}", 0o644, _lines(listed)))
     (build / ARCHIVE).write_bytes(archive(tree(entries)))
+
+
+def _lines(modules: Modules) -> bytes:
+    """A list for the loader: each module, and those that it needs."""
+    return "".join(f"{' '.join((each.name, *each.needs))}\n" for each in modules.modules).encode()
 
 
 @cache

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mepof.device import agent, recorder_trace
-from mepof.device.module_archive import DIRECTORY, LOADER, archive_of
+from mepof.device.module_archive import DIRECTORY, LIST, LOADER, archive_of
 from mepof.device.protocol import Boot, BootFailure, Outcome, Session
 from mepof.kernel.modules import Modules, code_sections
 from mepof.process import Completed
@@ -63,7 +63,7 @@ def boot(
     interlude = session.interlude
     if interlude is not None:
         interlude = replace(interlude, after=interlude.after + 1)
-    load = agent.Exec((f"/{DIRECTORY}/{LOADER}", f"/{DIRECTORY}"), _SECONDS)
+    load = agent.Exec((f"/{DIRECTORY}/{LOADER}", f"/{DIRECTORY}/{LIST}"), _SECONDS)
     outcome = device.boot(
         replace(
             session,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import shutil
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -63,6 +63,14 @@ class Modules(Document):
     file: ClassVar[str] = "modules.json"
 
     modules: tuple[Module, ...]
+
+    def needed_by(self, names: Collection[str]) -> Modules:
+        """Those of some modules that were built, and all that they need."""
+        needed = set(names)
+        for module in reversed(self.modules):
+            if module.name in needed:
+                needed.update(module.needs)
+        return Modules(modules=tuple(each for each in self.modules if each.name in needed))
 
     def stripped(
         self, build: Path, objcopy: str, output: Path, run: Run

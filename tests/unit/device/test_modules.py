@@ -76,7 +76,10 @@ def test_modules_are_loaded_before_the_requests_and_do_not_appear_in_the_replies
     assert device.session is not None
     assert device.session.archives == (build / module_archive.ARCHIVE,)
     load, work = device.session.requests
-    assert isinstance(load, agent.Exec) and load.argv == ("/mepof/modules/load", "/mepof/modules")
+    assert isinstance(load, agent.Exec) and load.argv == (
+        "/mepof/modules/load",
+        "/mepof/modules/list",
+    )
     assert work == WORK
     assert len(outcome.replies) == 1
     assert counts == [0, 0, 1]
@@ -152,10 +155,10 @@ def test_only_a_recorders_trace_takes_mappings(tmp_path: Path) -> None:
         recorder_trace.add_mappings(path, ())
 
 
-def test_a_build_gets_an_archive_of_its_stripped_modules_in_order(tmp_path: Path) -> None:
+def archive_of(build: Path, tmp_path: Path) -> bytes:
+    """The archive that a build gets."""
     target = get("x86-64").guest
     assert target is not None
-    build = build_of(tmp_path)
 
     def tools(argv: list[object]) -> None:
         words = [str(word) for word in argv]
@@ -166,7 +169,31 @@ def test_a_build_gets_an_archive_of_its_stripped_modules_in_order(tmp_path: Path
             Path(words[3]).write_bytes(b"stripped " + Path(words[2]).name.encode())
 
     module_archive.write_archive(build, target, "objcopy", tmp_path, tools)  # type: ignore[arg-type]
-    data = (build / module_archive.ARCHIVE).read_bytes()
+    assert module_archive.archive_of(build) == build / module_archive.ARCHIVE
+    return (build / module_archive.ARCHIVE).read_bytes()
+
+
+def test_a_build_gets_an_archive_of_its_stripped_modules_in_order(tmp_path: Path) -> None:
+    data = archive_of(build_of(tmp_path), tmp_path)
     assert data.startswith(b"070701")
     assert b"jbd2\nefivarfs\next4 jbd2\n" in data and b"stripped ext4.ko" in data
-    assert module_archive.archive_of(build) == build / module_archive.ARCHIVE
+    assert b"mepof/modules/port" not in data
+
+
+def test_the_drivers_of_the_agents_port_are_listed_with_all_that_they_need(tmp_path: Path) -> None:
+    build = build_of(tmp_path)
+    needs = {
+        "virtio": (),
+        "virtio_ring": ("virtio",),
+        "ext4": (),
+        "virtio_pci": ("virtio_ring",),
+        "virtio_console": ("virtio",),
+        "virtio_blk": ("virtio",),
+    }
+    for name in needs:
+        (build / f"modules/{name}.ko").touch()
+    listed = (Module(name=n, path=f"{n}.ko", needs=m, text=1) for n, m in needs.items())
+    Modules(modules=tuple(listed)).write(build)
+    data = archive_of(build, tmp_path)
+    port = b"virtio\nvirtio_ring virtio\nvirtio_pci virtio_ring\nvirtio_console virtio\n"
+    assert b"mepof/modules/port" in data and port in data

@@ -119,7 +119,7 @@ def test_a_boot_is_started_by_these_words(fake: FakeQemu, session: Session, tmp_
         ("VIRTIO_PCI=y ACPI=y VIRTIO_MMIO=y VIRTIO_MMIO_CMDLINE_DEVICES=y", X86_64),
         # Nothing says where the devices of microvm are.
         ("VIRTIO_PCI=y ACPI=y VIRTIO_MMIO=y", PCI),
-        ("VIRTIO_PCI=m ACPI=y", X86_64),
+        ("VIRTIO_PCI=m ACPI=y VIRTIO_MMIO=m", PCI),
         ("", X86_64),
     ],
 )

@@ -43,7 +43,7 @@ def load(loader: Path, directory: Path, **modules: tuple[int, str]) -> tuple[int
         (directory / f"{name}.ko").write_text(str(error))
     listed = (f"{name} {needs}".strip() for name, (_, needs) in modules.items())
     (directory / "list").write_text("".join(f"{line}\n" for line in listed))
-    done = subprocess.run([loader, directory], capture_output=True, text=True, check=False)
+    done = subprocess.run([loader, directory / "list"], capture_output=True, text=True, check=False)
     return done.returncode, [line for line in done.stdout.splitlines() if "section" not in line]
 
 
