@@ -8,7 +8,7 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -44,17 +44,28 @@ def identity(target: Guest) -> Mapping[str, str]:
     return {"module loader": _sources_digest(), **guest.identity(target)}
 
 
-def write_archive(build: Path, target: Guest, objcopy: str, work: Path, run: Run) -> None:
+def write_archive(
+    build: Path,
+    target: Guest,
+    objcopy: str,
+    work: Path,
+    run: Run,
+    chosen: Collection[str] | None = None,
+) -> None:
     """Write the archive into a build with modules; do nothing to one without.
 
     Args:
         target: of the build's architecture.
+        chosen: names of the modules that are wanted; all without it. What they need comes too, and
+            so do the drivers of the agent's port.
         objcopy: the tool that strips debug information.
         work: scratch.
     """
     modules = Modules.find(build)
     if modules is None:
         return
+    if chosen is not None:
+        modules = modules.needed_by({*chosen, *_PORT_DRIVERS})
     scratch = work / "modules"
     scratch.mkdir(exist_ok=True)
     run(
@@ -67,7 +78,7 @@ def write_archive(build: Path, target: Guest, objcopy: str, work: Path, run: Run
     for module, stripped in modules.stripped(build, objcopy, scratch, run):
         entries.append(Entry(f"{DIRECTORY}/{module.name}.ko", 0o644, stripped.read_bytes()))
     for name, listed in ((LIST, modules), (_PORT_LIST, modules.needed_by(_PORT_DRIVERS))):
-        if listed.modules:
+        if listed.modules or name == LIST:
             entries.append(Entry(f"{DIRECTORY}/{name}", 0o644, _lines(listed)))
     (build / ARCHIVE).write_bytes(archive(tree(entries)))
 

@@ -7,7 +7,8 @@ option from taking stands behind it: ``| absent`` where some releases do not hav
 ``| unmet EXPRESSION`` where they have a dependency that may not be met. The first
 fragment that says ``# base: TARGET…`` decides what the rest is laid over (``allnoconfig``,
 ``gki_defconfig vendor/phone.config``); one that says ``# over: NAME`` is laid over that fragment.
-One that says ``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`).
+One that says ``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`), and
+``# load: NAME…`` names modules: guests then load these alone.
 
 Kconfig silently drops an option whose dependencies are not met, so every line is compared with the
 resulting configuration.
@@ -40,8 +41,9 @@ _VALUE = re.compile(r'[ynm]|-?[0-9][0-9A-Fa-f]*|0[xX][0-9A-Fa-f]+|"(?:\\.|[^"\\]
 _COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\s+#.*$')
 # Between the names of an option, not in a string.
 _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
-# The comment that names the base.
+# The comments that name the base, and the modules that guests load.
 _BASE = re.compile(r"#\s*base\s*:(.*)")
+_LOAD = re.compile(r"^#\s*load\s*:(.*)$", re.M)
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 # Why an option did not take, and what lines call it that expect it.
 _ABSENT = "this kernel has no such option"
@@ -155,6 +157,16 @@ def overlays(files: Iterable[Path]) -> tuple[str, ...]:
     """The overlays that some of our fragments name, each once."""
     found = (re.findall(r"^# overlay: (\S+)$", _read(path), re.M) for path in files)
     return tuple(dict.fromkeys(name for names in found for name in names))
+
+
+def loaded(files: Iterable[Path]) -> frozenset[str] | None:
+    """The modules that fragments want loaded in guests; None if none says so: all that are built.
+
+    Returns:
+        Their names as the kernel has them, with underscores.
+    """
+    lines = [found for path in files for found in _LOAD.findall(_read(path))]
+    return frozenset(" ".join(lines).replace("-", "_").split()) if lines else None
 
 
 def digest(files: Iterable[Path]) -> str:

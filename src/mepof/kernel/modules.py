@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import shutil
 import tarfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -42,6 +42,7 @@ class Module(BaseModel):
         name: as the kernel calls it.
         path: of the file in the tree.
         needs: the modules that must be loaded before it.
+        wants: those that should be.
         text: bytes of code that stay after initialisation.
     """
 
@@ -50,6 +51,7 @@ class Module(BaseModel):
     name: str
     path: str
     needs: tuple[str, ...]
+    wants: tuple[str, ...] = ()
     text: int
 
     def file(self, build: Path) -> Path:
@@ -65,11 +67,11 @@ class Modules(Document):
     modules: tuple[Module, ...]
 
     def needed_by(self, names: Collection[str]) -> Modules:
-        """Those of some modules that were built, and all that they need."""
+        """Those of some modules that were built, and all that they need or want."""
         needed = set(names)
         for module in reversed(self.modules):
             if module.name in needed:
-                needed.update(module.needs)
+                needed.update(module.needs, module.wants)
         return Modules(modules=tuple(each for each in self.modules if each.name in needed))
 
     def stripped(
@@ -145,12 +147,7 @@ def collect(objects: Path, output: Path) -> Sequence[str]:
         shutil.copy2(objects / each.path, output / DIRECTORY)
     for listed in lists_of_built_in(objects):
         shutil.copy2(listed, output)
-    Modules(
-        modules=tuple(
-            Module(name=name, path=linked[name].path, needs=needs, text=linked[name].text)
-            for name, needs in _ordered(linked)
-        )
-    ).write(output)
+    Modules(modules=tuple(_ordered(linked))).write(output)
     return faults
 
 
@@ -160,6 +157,16 @@ def lists_of_built_in(directory: Path) -> list[Path]:
     Older kernels do not make the second one, and builds of older versions of mepof have neither.
     """
     return [path for name in _BUILT_IN if (path := directory / name).is_file()]
+
+
+def unbuilt(build: Path, names: Iterable[str]) -> list[str]:
+    """Those of some names that a build has neither as a module nor in the kernel itself; none if
+    it has no modules at all."""
+    made = Modules.find(build)
+    if made is None:
+        return []
+    built_in = (build / _BUILT_IN[0]).read_text(encoding="utf-8").split()
+    return sorted({*names}.difference((each.name for each in made.modules), map(_name, built_in)))
 
 
 def code_sections(module: Path) -> dict[str, int]:
@@ -231,12 +238,12 @@ def _before(softdep: str) -> Iterator[str]:
             yield word
 
 
-def _ordered(linked: Mapping[str, _Linked]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Every module with what it needs, after the modules that it needs or wants first."""
+def _ordered(linked: Mapping[str, _Linked]) -> Iterator[Module]:
+    """Every module, after those that it needs or wants."""
     provided = {alias: name for name, each in linked.items() for alias in each.aliases}
     done: set[str] = set()
 
-    def visit(name: str, way: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def visit(name: str, way: tuple[str, ...]) -> Iterator[Module]:
         if name in done:
             return
         if name in way:
@@ -249,14 +256,18 @@ def _ordered(linked: Mapping[str, _Linked]) -> Iterator[tuple[str, tuple[str, ..
                     "set its option in the configuration to m or y",
                 )
             yield from visit(needed, (*way, name))
+        wants = []
         for wanted in each.first:
             known = wanted.replace("-", "_")
             found = known if known in linked else provided.get(wanted)
             # Only a wish: what is built in, or would be in a circle, is passed over.
             if found is not None and found not in (*way, name):
+                wants.append(found)
                 yield from visit(found, (*way, name))
         done.add(name)
-        yield name, each.depends
+        yield Module(
+            name=name, path=each.path, needs=each.depends, wants=tuple(wants), text=each.text
+        )
 
     for name in linked:
         yield from visit(name, ())

@@ -19,6 +19,7 @@ from mepof.kernel import base, exclusions, installed, kbuild, kconfig, objtool, 
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
+from mepof.kernel.modules import unbuilt
 from mepof.kernel.objects import OBJECTS, functions_in
 from mepof.kernel.options import options
 from mepof.kernel.release import release_of
@@ -154,6 +155,7 @@ class KernelBuildBody:
             build.keep_list()
         build.make()
         build.check_outside()
+        build.note_missing_modules()
         if asked.installed:
             build.keep_installed()
         build.note_release()
@@ -262,9 +264,23 @@ class _Build:
         if why is not None:
             context.note(f"no headers for other modules: {why}")
 
+    def note_missing_modules(self) -> None:
+        """Say which modules the configuration wants loaded and the kernel does not have."""
+        if missing := unbuilt(self.context.output, self._chosen or ()):
+            self.context.note(
+                f"no guest loads {listed(missing, 4)}, which `# load:` names: this kernel has it "
+                "neither as a module nor built in"
+            )
+
     def keep_objects(self) -> None:
         """Keep the objects, with which another build may begin."""
         kbuild.keep(self.ingredients.spec(), self.tools.toolchain, self._paths)
+
+    @property
+    def _chosen(self) -> frozenset[str] | None:
+        """The modules that guests load; None for all."""
+        own = self.ingredients.own_fragments
+        return kconfig.loaded(config_files(self.asked, own))
 
     @property
     def _paths(self) -> kbuild.BuildPaths:
@@ -289,7 +305,7 @@ class _Build:
         if spec.arch.guest is not None:
             objcopy = self.tools.toolchain.tool("objcopy", spec.arch)
             module_archive.write_archive(
-                context.output, spec.arch.guest, objcopy, context.work, context.run
+                context.output, spec.arch.guest, objcopy, context.work, context.run, self._chosen
             )
         return warned
 

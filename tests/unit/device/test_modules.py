@@ -155,7 +155,7 @@ def test_only_a_recorders_trace_takes_mappings(tmp_path: Path) -> None:
         recorder_trace.add_mappings(path, ())
 
 
-def archive_of(build: Path, tmp_path: Path) -> bytes:
+def archive_of(build: Path, tmp_path: Path, chosen: frozenset[str] | None = None) -> bytes:
     """The archive that a build gets."""
     target = get("x86-64").guest
     assert target is not None
@@ -168,7 +168,7 @@ def archive_of(build: Path, tmp_path: Path) -> bytes:
             assert words[:2] == ["objcopy", "--strip-debug"]
             Path(words[3]).write_bytes(b"stripped " + Path(words[2]).name.encode())
 
-    module_archive.write_archive(build, target, "objcopy", tmp_path, tools)  # type: ignore[arg-type]
+    module_archive.write_archive(build, target, "objcopy", tmp_path, tools, chosen)  # type: ignore[arg-type]
     assert module_archive.archive_of(build) == build / module_archive.ARCHIVE
     return (build / module_archive.ARCHIVE).read_bytes()
 
@@ -178,6 +178,15 @@ def test_a_build_gets_an_archive_of_its_stripped_modules_in_order(tmp_path: Path
     assert data.startswith(b"070701")
     assert b"jbd2\nefivarfs\next4 jbd2\n" in data and b"stripped ext4.ko" in data
     assert b"mepof/modules/port" not in data
+
+
+def test_an_archive_has_the_chosen_modules_and_what_they_need(tmp_path: Path) -> None:
+    build = build_of(tmp_path)
+    data = archive_of(build, tmp_path, frozenset({"ext4", "unknown"}))
+    assert b"jbd2\next4 jbd2\n" in data
+    assert b"stripped ext4.ko" in data and b"efivarfs" not in data
+    # Nothing is loaded, which the loader does as well.
+    assert b"mepof/modules/list" in archive_of(build, tmp_path, frozenset({"unknown"}))
 
 
 def test_the_drivers_of_the_agents_port_are_listed_with_all_that_they_need(tmp_path: Path) -> None:

@@ -373,3 +373,14 @@ def test_an_unknown_fragment_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match="unknown config `slom`") as caught:
         kconfig.paths("slom", "x86-64")
     assert caught.value.remedy == "did you mean `slim`?"
+
+
+def test_fragments_name_the_modules_that_guests_load(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("a.config", "b.config", "c.config"))
+    first.write_text("CONFIG_NET=y\n# load: ext4 null-blk\n")
+    second.write_text("#load: veth\n")
+    third.write_text("# loads nothing\n")
+    assert kconfig.loaded([first, second, third]) == frozenset({"ext4", "null_blk", "veth"})
+    assert kconfig.loaded([third]) is None
+    third.write_text("# load:\n")
+    assert kconfig.loaded([third]) == frozenset()

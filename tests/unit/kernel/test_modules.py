@@ -57,6 +57,13 @@ def test_modules_come_after_those_that_they_need(tmp_path: Path, suffix: str) ->
     ]
     ext4 = found.modules[3]
     assert (ext4.path, ext4.needs) == ("fs/ext4/ext4.ko", ("jbd2", "mbcache"))
+    assert ext4.wants == ("crc32c_generic",)
+    (tmp_path / "output/modules.builtin").write_text("kernel/fs/fat/fat.ko\nkernel/net/a-b.ko\n")
+    names = ("ext4", "fat", "a_b", "nfsd")
+    assert modules.unbuilt(tmp_path / "output", names) == ["nfsd"]
+    assert [each.name for each in found.needed_by(["ext4", "nfsd"]).modules] == [
+        *("jbd2", "mbcache", "crc32c_generic", "ext4"),
+    ]
     assert ext4.text == 0x40
     assert ext4.file(tmp_path / "output").read_bytes() == (objects / ext4.path).read_bytes()
 
