@@ -137,6 +137,7 @@ class KernelBuildBody:
             **loader,
             **({} if held is None else {_OUTSIDE: held}),
             **_pahole(merged),
+            **_linker(spec.arch),
             **ALGORITHMS.identity(*algorithms_of(asked)),
             "overlays": kbuild.overlay_digest(spec.overlays),
             "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
@@ -540,6 +541,13 @@ def _pahole(fragments: kconfig.Fragments) -> dict[str, str]:
     if shutil.which("pahole") is None or not kconfig.may_have_btf(fragments):
         return {}
     return {"pahole": identified(banner_of("pahole", None), "pahole")}
+
+
+def _linker(built_for: arch.Arch) -> dict[str, str]:
+    """What links the kernel, where that is not the toolchain's own linker."""
+    if not built_for.compiler_links:
+        return {}
+    return {"ld": identified(banner_of("ld", "apt-get install binutils"), "ld")}
 
 
 BODY = KernelBuildBody()

@@ -121,6 +121,19 @@ def test_what_writes_btf_is_part_of_the_identity_where_there_may_be_some(
     assert found.startswith("v1.30, ") == held
 
 
+@pytest.mark.parametrize(("built_for", "links"), [("um", True), ("x86-64", False)])
+def test_a_linker_of_the_machine_is_part_of_the_identity_where_it_links(
+    build: Build, monkeypatch: pytest.MonkeyPatch, built_for: str, links: bool
+) -> None:
+    monkeypatch.setitem(PARAMS, "arch", built_for)
+    linker = build.room.root / "ld"
+    linker.write_text("#!/bin/sh\necho GNU ld 2.99\n")
+    linker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{linker.parent}:/usr/bin:/bin")
+    look_again()
+    assert build.identity().get("ld", "").startswith("GNU ld 2.99, ") == links
+
+
 def test_a_certificate_is_part_of_the_identity(build: Build) -> None:
     before = build.identity()
     assert build.identity() == before
