@@ -150,8 +150,8 @@ def _unreachable(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterat
     if arch.machine is None or values is None:
         return
     unless_off = frozenset[str]() if fragments.base == "allnoconfig" else _ON_BY_DEFAULT
-    built_in = {name for name, value in values.items() if value == "y"}
-    if lacking := arch.machine.lacking(built_in | (unless_off - values.keys())):
+    built = {name for name, value in values.items() if value in ("y", "m")}
+    if lacking := arch.machine.lacking(built | (unless_off - values.keys())):
         yield Reason(
             "a kernel of this configuration cannot be reached in QEMU: it lacks "
             + ", ".join(f"CONFIG_{name}=y" for name in lacking),

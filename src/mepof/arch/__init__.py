@@ -138,15 +138,15 @@ class Machine(Described):
             arguments = arguments if built_in.issuperset(self.options) else self.pci.arguments
         return tuple(word.format(cpu=cpu or self.cpu) for word in arguments)
 
-    def lacking(self, built_in: Collection[str]) -> tuple[str, ...]:
+    def lacking(self, built: Collection[str]) -> tuple[str, ...]:
         """The options without which a kernel cannot be reached on this machine: of this one or that
         with PCI, whichever it lacks fewer of.
 
         Args:
-            built_in: the names of the options that it has.
+            built: the names of the options that it has, built in or as modules.
         """
         ways = (self.options, *(() if self.pci is None else (self.pci.options,)))
-        lacks = (tuple(o for o in (*_GUEST, *way) if o not in built_in) for way in ways)
+        lacks = (tuple(o for o in (*_GUEST, *way) if o not in built) for way in ways)
         return min(lacks, key=len)
 
 
