@@ -173,7 +173,7 @@ _claimed: dict[Path, tuple[Attached, IO[str]]] = {}
 _claiming = threading.Lock()
 
 
-def claim(note: Callable[[str], None] = lambda text: None) -> Attached:
+def claim(note: Callable[[str], None] = lambda text: None, *, answering: bool = True) -> Attached:
     """A phone that no other process uses; the same one until this process ends.
 
     All that a run compares is therefore measured on one phone, and several runs use several. One
@@ -181,6 +181,8 @@ def claim(note: Callable[[str], None] = lambda text: None) -> Attached:
 
     Args:
         note: called with a line that names the phones before it in the list that do not answer.
+        answering: False takes the first that no other process uses, whether it answers or not, and
+            notes which it is.
 
     Raises:
         EnvironmentLack: none is known.
@@ -198,9 +200,11 @@ def claim(note: Callable[[str], None] = lambda text: None) -> Attached:
         free = [each for each in order if each.name in locks]
         silent: list[Attached] = []
         try:
-            for phone in _to_try(free, len(known), silent):
+            for phone in _to_try(free, len(known), silent) if answering else free:
                 reached = _reached(phone, locks[phone.name])
                 if reached is not None:
+                    if not answering and len(known) > 1:
+                        note(_chosen(phone))
                     if silent and phone not in silent:
                         names = ", ".join(each.name for each in silent)
                         note(f"using {phone.name}: no answer by adb or fastboot from {names}")
@@ -212,6 +216,13 @@ def claim(note: Callable[[str], None] = lambda text: None) -> Attached:
         names = ", ".join(each.name for each in known if each not in silent)
         which = "every phone that answers" if silent else "every phone"
         raise InUse(f"{which} is in use: {names}", "wait until a run ends")
+
+
+def _chosen(phone: Attached) -> str:
+    first = f"using {phone.name}, the first phone in the list that no other run uses"
+    if _answers(phone):
+        return first
+    return f"{first}: waiting for it, since no other is flashed instead (see ANDROID_SERIAL)"
 
 
 def _to_try(free: Iterable[Attached], known: int, silent: list[Attached]) -> Iterator[Attached]:
@@ -243,12 +254,15 @@ def _answers(phone: Attached) -> bool:
         return False
 
 
-def reserve(note: Callable[[str], None], cancel: threading.Event) -> None:
+def reserve(
+    note: Callable[[str], None], cancel: threading.Event, *, answering: bool = True
+) -> None:
     """Wait until this process has a phone.
 
     Args:
         note: called with a line if phones do not answer, and once if it must wait.
         cancel: set it to give up waiting.
+        answering: as in :func:`claim`.
 
     Raises:
         EnvironmentLack: none is known.
@@ -257,7 +271,7 @@ def reserve(note: Callable[[str], None], cancel: threading.Event) -> None:
     said = False
     while True:
         try:
-            claim(note)
+            claim(note, answering=answering)
         except InUse as error:
             if not said:
                 note(f"waiting: {error.message}")

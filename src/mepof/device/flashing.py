@@ -41,13 +41,18 @@ def permit() -> None:
     _permission.set()
 
 
+def is_permitted() -> bool:
+    """Whether this process may flash."""
+    return _permission.is_set()
+
+
 def check_permission() -> None:
     """Refuse to flash in a process whose user has not said so.
 
     Raises:
         InputError: nobody has.
     """
-    if not _permission.is_set():
+    if not is_permitted():
         raise InputError(
             "the program flashes a phone",
             "run it by `mepof run --flash`, after reading docs/devices/phone.md",

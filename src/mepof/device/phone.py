@@ -23,7 +23,7 @@ from mepof.device.attached import (
     reserve,
     state_directory,
 )
-from mepof.device.flashing import Flashed, check_permission, flash, recover
+from mepof.device.flashing import Flashed, check_permission, flash, is_permitted, recover
 from mepof.device.handset import FellBack, Handset, Lost, check_models
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.phone_session import run_session
@@ -73,7 +73,7 @@ class Phone:
         return Description("phone", "hardware", ", ".join(titles), "real time")
 
     def claim(self, arch: str) -> Claim | None:
-        return Claim("phone", reserve)  # all boots of a run are of the same phone, one by one
+        return Claim("phone", _reserve)  # all boots of a run are of the same phone, one by one
 
     def system(self) -> str:
         return "Android"
@@ -131,6 +131,12 @@ class Phone:
         return asdict(_flashed(session, directory, sound, note))
 
 
+def _reserve(note: Callable[[str], None], cancel: threading.Event) -> None:
+    """Reserve a phone. What a run flashes is the one that the user expects, not one that happens to
+    answer before it."""
+    reserve(note, cancel, answering=not is_permitted())
+
+
 def _flashed(
     session: Session,
     directory: Path,
@@ -168,7 +174,7 @@ def claimed(directory: Path) -> Handset:
         with (directory / "phone.log").open("a", encoding="utf-8") as log:
             log.write(f"{text}\n")
 
-    phone = claim(note)
+    phone = claim(note, answering=not is_permitted())
     return Handset(phone, model_of(phone), state_directory() / phone.name, note)
 
 

@@ -13,6 +13,7 @@ from writers.boot_image import arm64_kernel
 
 from mepof.bootimg.directory import packed
 from mepof.bootimg.image import write
+from mepof.device import flashing, phone
 from mepof.device.attached import attached, claim, model_of, reserve
 from mepof.device.flashing import check_permission
 from mepof.device.phone import DEVICE
@@ -221,6 +222,43 @@ def test_the_first_phone_is_waited_for_if_none_answers(workplace: Path) -> None:
     said = list[str]()
     assert claim(said.append).name == "a"
     assert said == []
+
+
+@pytest.fixture
+def permitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flashing, "_permission", threading.Event())
+    flashing.permit()
+
+
+@pytest.mark.usefixtures("permitted")
+@pytest.mark.parametrize(("on", "waits"), [("ab", False), ("b", True), ("", True)])
+def test_a_run_that_flashes_takes_the_first_phone_though_it_does_not_answer_yet(
+    workplace: Path, tmp_path: Path, on: str, waits: bool
+) -> None:
+    workplace.write_text(TWO)
+    turn_on(workplace, fastboot=on)
+    said = list[str]()
+    claimed = DEVICE.claim("arm64")
+    assert claimed is not None and claimed.reserve is not None
+    assert claimed == DEVICE.claim("arm64"), "two steps do not use it at once"
+    claimed.reserve(said.append, threading.Event())
+    first = "using a, the first phone in the list that no other run uses"
+    wait = ": waiting for it, since no other is flashed instead (see ANDROID_SERIAL)"
+    assert said == [first + wait * waits]
+    turn_on(workplace, fastboot="b")
+    assert phone.claimed(tmp_path).name == "a", "and keeps it"
+
+
+@pytest.mark.usefixtures("permitted")
+def test_a_run_that_flashes_says_that_it_takes_another_phone_than_the_first(
+    workplace: Path, tmp_path: Path
+) -> None:
+    workplace.write_text(TWO)
+    with Run(tmp_path, "one", "first") as one:
+        assert one.says() == "first a"
+        assert phone.claimed(tmp_path).name == "b"
+    said = (tmp_path / "phone.log").read_text()
+    assert said == "using b, the first phone in the list that no other run uses\n"
 
 
 RUN = """
