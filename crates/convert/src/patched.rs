@@ -52,7 +52,8 @@ fn read(binary: &Binary, table: &PatchTable) -> Result<Vec<Range<ImageAddress>>,
     let is_code = |location: ImageAddress| {
         binary.sections().iter().any(|section| section.addresses.contains(&location))
     };
-    let entries = table.strides.iter().find_map(|&stride| {
+    let mut strides = table.strides.iter().filter(|&&stride| bytes.len() % stride == 0);
+    let entries = strides.find_map(|&stride| {
         let locations: Option<Vec<_>> = bytes
             .chunks(stride)
             .enumerate()
@@ -82,9 +83,8 @@ fn length_of_instruction(binary: &Binary, address: ImageAddress) -> Option<u64> 
 fn find(binary: &Binary, table: &PatchTable) -> Result<Option<(u64, Vec<u8>)>, BinaryError> {
     let headers = binary.section_headers();
     if let Some(header) = headers.iter().find(|header| header.name == table.section) {
-        // In a relocatable file offsets are relative to a location that was not laid out.
-        let bytes = binary.contents_of(header)?.into_owned();
-        return Ok(Some((header.address, bytes)).filter(|_| !binary.is_relocatable()));
+        // In a relocatable file it is at address 0, from which its relocations count as well.
+        return Ok(Some((header.address, binary.contents_of(header)?.into_owned())));
     }
     let (Some(start), Some(end)) = (binary.symbol(table.symbols.0), binary.symbol(table.symbols.1))
     else {
