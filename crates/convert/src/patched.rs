@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use mepof_address::ImageAddress;
 use mepof_binary::{Binary, BinaryError};
-use mepof_machine::PatchTable;
+use mepof_machine::{CodeAddress, PatchTable};
 
 /// The code of a kernel that is rewritten.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +58,14 @@ fn read(binary: &Binary, table: &PatchTable) -> Result<Vec<Range<ImageAddress>>,
             .chunks(stride)
             .enumerate()
             .map(|(index, entry)| {
-                let offset = i32::from_le_bytes(entry.get(..4)?.try_into().ok()?);
-                let base = address.checked_add((index * stride) as u64)?;
-                let start = ImageAddress(base.checked_add_signed(i64::from(offset))?);
+                let start = ImageAddress(match table.address {
+                    CodeAddress::Offset => {
+                        let offset = i32::from_le_bytes(*entry.first_chunk()?);
+                        let base = address.checked_add((index * stride) as u64)?;
+                        base.checked_add_signed(i64::from(offset))?
+                    }
+                    CodeAddress::Absolute => u64::from_le_bytes(*entry.first_chunk()?),
+                });
                 let length = match table.length_at {
                     Some(at) => u64::from(*entry.get(at(stride))?),
                     None => length_of_instruction(binary, start)?,

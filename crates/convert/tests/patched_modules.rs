@@ -125,3 +125,12 @@ fn an_alternative_of_a_module_replaces_a_jump() {
                  .short 3\n.byte 4, 4\n";
     assert_used("alternative-arm64", "aarch64", "first: nop\nb over\nnop", table);
 }
+
+#[test]
+fn an_indirect_call_of_a_hypervisors_operation_becomes_direct() {
+    // 5 of 6 bytes, and a nop.
+    let site = "call *operation(%rip)\n.set first, site + 5";
+    let table = ".section .parainstructions,\"a\"\n.p2align 3\n.quad SITE\n.byte 1, 6\n\
+                 .short 0\n.p2align 3\n";
+    assert_used("paravirt", "x86_64", site, table);
+}

@@ -16,5 +16,5 @@ mod x86_64;
 pub use architecture::{Architecture, BranchRecorder, CodeKind, Decoder, Step};
 pub use instruction::{Flow, Instruction};
 pub use machine::Machine;
-pub use patch_table::PatchTable;
+pub use patch_table::{CodeAddress, PatchTable};
 pub use relocation::Relocation;

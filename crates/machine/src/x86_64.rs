@@ -6,7 +6,7 @@ use object::elf;
 
 use crate::architecture::{Architecture, BranchRecorder, Decoder, Step, has_magic};
 use crate::instruction::{Flow, Instruction};
-use crate::patch_table::PatchTable;
+use crate::patch_table::{CodeAddress, PatchTable};
 use crate::relocation::Relocation;
 
 pub(crate) struct X86_64;
@@ -48,7 +48,11 @@ impl Architecture for X86_64 {
     /// `arch/x86/include/asm/alternative.h` (`struct alt_instr`, which had 12 bytes until 6.3,
     /// commit 5d1dd961e743 "x86/alternatives: Add alt_instr.flags", and 13 before 5.14), and
     /// `arch/x86/kernel/alternative.c`, `apply_retpolines()`: a call through a thunk becomes a
-    /// shorter indirect call, so that it returns into the middle of what the file has.
+    /// shorter indirect call, so that it returns into the middle of what the file has. So does an
+    /// indirect call of `pv_ops` that becomes a direct one: Linux 6.1,
+    /// `arch/x86/include/asm/paravirt_types.h` (`struct paravirt_patch_site`). Since 6.8, commit
+    /// f7af6977621a "x86/paravirt: Remove no longer needed paravirt patching code", these are
+    /// alternatives.
     fn patch_tables(&self) -> &'static [PatchTable] {
         const {
             &[
@@ -56,14 +60,23 @@ impl Architecture for X86_64 {
                 PatchTable {
                     section: ".static_call_sites",
                     symbols: ("__start_static_call_sites", "__stop_static_call_sites"),
+                    address: CodeAddress::Offset,
                     strides: &[8],
                     length_at: None,
                 },
                 PatchTable {
                     section: ".retpoline_sites",
                     symbols: ("__retpoline_sites", "__retpoline_sites_end"),
+                    address: CodeAddress::Offset,
                     strides: &[4],
                     length_at: None,
+                },
+                PatchTable {
+                    section: ".parainstructions",
+                    symbols: ("__parainstructions", "__parainstructions_end"),
+                    address: CodeAddress::Absolute,
+                    strides: &[16],
+                    length_at: Some(|_| 9),
                 },
                 PatchTable::alternatives(
                     &[14, 12, 13],
