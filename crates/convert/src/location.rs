@@ -141,7 +141,7 @@ fn locate_any_build(
 fn facts_of(binary: &Binary) -> BinaryFacts<'_> {
     let name = || binary.path().to_string_lossy().into_owned();
     let kind = if binary.is_relocatable() {
-        BinaryKind::Module(name())
+        BinaryKind::Module { name: name(), code: binary.loaded_code() }
     } else {
         match (binary.symbol("_text"), binary.symbol("_stext")) {
             (None, None) => BinaryKind::Program(name()),
@@ -152,7 +152,6 @@ fn facts_of(binary: &Binary) -> BinaryFacts<'_> {
         name: section.name.clone(),
         addresses: section.addresses.clone(),
         file_offset: section.file_offset,
-        alignment: 0,
     });
     let sections = sections.collect();
     let (build_id, segment) = (binary.build_id(), binary.executable_base());

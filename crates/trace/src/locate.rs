@@ -22,8 +22,6 @@ pub struct CodeSection {
     pub addresses: Range<ImageAddress>,
     /// Where it is in the file.
     pub file_offset: u64,
-    /// Its alignment in bytes (`sh_addralign`); 0 if not known.
-    pub alignment: u64,
 }
 
 /// What a binary is.
@@ -36,8 +34,14 @@ pub enum BinaryKind {
         /// `_stext`.
         stext: Option<ImageAddress>,
     },
-    /// A module, by its name as `lsmod` has it, or its file's.
-    Module(String),
+    /// A module.
+    Module {
+        /// Its name as `lsmod` has it, or its file's.
+        name: String,
+        /// The code that it keeps, and where the kernel's loader puts that: offsets from where the
+        /// module begins.
+        code: Vec<(u64, Range<ImageAddress>)>,
+    },
     /// A program or library, by its path or its file's name.
     Program(String),
 }
@@ -153,8 +157,8 @@ pub enum LocateError {
 /// Finds where the binary ran, by what the input and a user say.
 ///
 /// Kernels move as a whole (KASLR): the input names a symbol and where that ran. A module's
-/// mapping begins where its `.text` was; its other sections follow as the kernel lays them out
-/// (kernel/module/main.c, `layout_sections()`), unless their addresses are given.
+/// mapping begins where its code did, whose sections follow each other as the kernel's loader puts
+/// them, unless their addresses are given.
 ///
 /// # Errors
 /// See [`LocateError`].
@@ -185,7 +189,7 @@ pub fn locate(
             };
             kernel(facts, space, binary, hints, symbol)
         }
-        BinaryKind::Module(name) => module(facts, space, binary, hints, name),
+        BinaryKind::Module { name, code } => module(facts, space, binary, hints, name, code),
         BinaryKind::Program(name) => program(facts, space, binary, hints, name),
     }
 }
@@ -203,13 +207,13 @@ fn shifted(binary: &BinaryFacts<'_>, slide: u64) -> Vec<Region> {
     let regions = binary.sections.iter().map(|section| Region {
         runtime: RuntimeAddress(section.addresses.start.0.wrapping_add(slide)),
         image: section.addresses.start,
-        size: size(section),
+        size: size(&section.addresses),
     });
     regions.collect()
 }
 
-fn size(section: &CodeSection) -> u64 {
-    section.addresses.end.0.saturating_sub(section.addresses.start.0)
+fn size(addresses: &Range<ImageAddress>) -> u64 {
+    addresses.end.0.saturating_sub(addresses.start.0)
 }
 
 /// Whether the build-ids are known and equal; an error if they differ.
@@ -339,6 +343,7 @@ fn module(
     binary: &BinaryFacts<'_>,
     hints: &Hints<'_>,
     name: &str,
+    code: &[(u64, Range<ImageAddress>)],
 ) -> Result<Located, LocateError> {
     let name = module_name(name).unwrap_or_else(|| name.replace('-', "_"));
     let modules = || {
@@ -350,7 +355,7 @@ fn module(
     let regions = if hints.module_sections.is_empty() {
         let mappings = image.map(|image| image.mappings.as_slice()).unwrap_or_default();
         let mappings = mappings.iter().take(MAX_LOCATIONS);
-        mappings.flat_map(|mapping| module_regions(binary, mapping)).collect()
+        mappings.flat_map(|mapping| module_regions(binary, code, mapping)).collect()
     } else {
         listed_regions(binary, hints.module_sections)
     };
@@ -368,42 +373,32 @@ fn module(
     Ok(located(regions, shared, is_confirmed))
 }
 
-/// Where a mapping says the section that it is of was, or, without a section, as the kernel
-/// lays out a module's code: `.text`, where the mapping begins, and what follows it in the
-/// section table, each as it is aligned. What the kernel frees after initialisation has gone.
-fn module_regions(binary: &BinaryFacts<'_>, mapping: &Mapping) -> Vec<Region> {
+/// Where a mapping says the section that it is of was, or, without a section, the loaded `code`.
+fn module_regions(
+    binary: &BinaryFacts<'_>,
+    code: &[(u64, Range<ImageAddress>)],
+    mapping: &Mapping,
+) -> Vec<Region> {
+    let start = mapping.addresses.start;
     if let Some(name) = &mapping.section {
-        let listed = [(name.clone(), mapping.addresses.start)];
-        return listed_regions(binary, &listed);
+        return listed_regions(binary, &[(name.clone(), start)]);
     }
-    let stays = |section: &&CodeSection| !section.name.starts_with(".init");
-    let core: Vec<_> = binary.sections.iter().filter(stays).collect();
-    // Sections before it would be linkage tables of arm64, which the kernel sizes itself.
-    let text = core.iter().position(|section| section.name == ".text").unwrap_or_default();
-    let mut offset = 0_u64;
-    let mut regions = Vec::new();
-    for section in core.into_iter().skip(text) {
-        offset = offset.checked_next_multiple_of(alignment(section)).unwrap_or(u64::MAX);
-        let runtime = RuntimeAddress(mapping.addresses.start.0.wrapping_add(offset));
-        let size = size(section);
-        regions.push(Region { runtime, image: section.addresses.start, size });
-        offset = offset.saturating_add(size);
-    }
-    regions
-}
-
-/// If it is not known: compilers align code to 16 bytes, unless the address says otherwise.
-fn alignment(section: &CodeSection) -> u64 {
-    if section.alignment.is_power_of_two() {
-        return section.alignment;
-    }
-    1 << section.addresses.start.0.trailing_zeros().min(4)
+    let regions = code.iter().map(|(offset, addresses)| Region {
+        runtime: RuntimeAddress(start.0.wrapping_add(*offset)),
+        image: addresses.start,
+        size: size(addresses),
+    });
+    regions.collect()
 }
 
 fn listed_regions(binary: &BinaryFacts<'_>, listed: &[(String, RuntimeAddress)]) -> Vec<Region> {
     let regions = binary.sections.iter().filter_map(|section| {
         let (_, runtime) = listed.iter().find(|(name, at)| *name == section.name && at.0 != 0)?;
-        Some(Region { runtime: *runtime, image: section.addresses.start, size: size(section) })
+        Some(Region {
+            runtime: *runtime,
+            image: section.addresses.start,
+            size: size(&section.addresses),
+        })
     });
     regions.collect()
 }
@@ -468,7 +463,7 @@ fn program(
         for section in &binary.sections {
             let into = section.file_offset.checked_sub(mapping.offset);
             if let Some(into) = into.filter(|&into| into < length) {
-                let size = size(section).min(length - into);
+                let size = size(&section.addresses).min(length - into);
                 let runtime = RuntimeAddress(start.0.saturating_add(into));
                 regions.push(Region { runtime, image: section.addresses.start, size });
             }

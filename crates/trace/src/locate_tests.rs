@@ -20,9 +20,9 @@ fn facts(images: Vec<TracedImage>) -> Facts {
     Facts { images, ..Facts::default() }
 }
 
-fn section(name: &str, start: u64, size: u64, alignment: u64) -> CodeSection {
+fn section(name: &str, start: u64, size: u64) -> CodeSection {
     let addresses = ImageAddress(start)..ImageAddress(start + size);
-    CodeSection { name: name.to_owned(), addresses, file_offset: start + 0x40, alignment }
+    CodeSection { name: name.to_owned(), addresses, file_offset: start + 0x40 }
 }
 
 fn vmlinux() -> BinaryFacts<'static> {
@@ -33,22 +33,28 @@ fn vmlinux() -> BinaryFacts<'static> {
         },
         build_id: None,
         sections: vec![
-            section(".text", LINKED, 0x8000, 4096),
-            section(".init.text", LINKED + 0xa000, 0x1000, 16),
+            section(".text", LINKED, 0x8000),
+            section(".init.text", LINKED + 0xa000, 0x1000),
         ],
         segment: Some(ImageAddress(LINKED)),
     }
 }
 
+/// Of `.text`, `.exit.text` and `.text.unlikely`.
+fn loaded() -> Vec<(u64, Range<ImageAddress>)> {
+    let at = |offset, start, end| (offset, ImageAddress(start)..ImageAddress(end));
+    vec![at(0, 0x1000, 0x1333), at(0x340, 0x1440, 0x1460), at(0x360, 0x1460, 0x1471)]
+}
+
 fn ko() -> BinaryFacts<'static> {
     BinaryFacts {
-        kind: BinaryKind::Module("nf_tables".to_owned()),
+        kind: BinaryKind::Module { name: "nf_tables".to_owned(), code: loaded() },
         build_id: None,
         sections: vec![
-            section(".text", 0x1000, 0x333, 16),
-            section(".init.text", 0x1340, 0x100, 16),
-            section(".exit.text", 0x1440, 0x20, 64),
-            section(".text.unlikely", 0x1460, 0x11, 1),
+            section(".text", 0x1000, 0x333),
+            section(".init.text", 0x1340, 0x100),
+            section(".exit.text", 0x1440, 0x20),
+            section(".text.unlikely", 0x1460, 0x11),
         ],
         segment: None,
     }
@@ -147,12 +153,12 @@ fn several_kernels_are_told_apart_by_build_id_or_not_at_all() {
 }
 
 #[test]
-fn a_modules_sections_follow_its_text_as_the_kernel_lays_them_out() {
+fn a_modules_code_is_where_the_kernel_loads_it() {
     for name in ["[nf_tables]", "/lib/modules/6.12/kernel/net/nf-tables.ko.zst"] {
         let located = find(&facts(vec![image(name, MODULE, 0)]), &ko()).unwrap();
         assert_eq!(placed(&located, MODULE + 0x332), Some(0x1332));
         assert_eq!(placed(&located, MODULE + 0x333), None);
-        // .init.text has gone; .exit.text is aligned to 64 bytes.
+        // .init.text has gone.
         assert_eq!(placed(&located, MODULE + 0x33f), None);
         assert_eq!(placed(&located, MODULE + 0x340), Some(0x1440));
         assert_eq!(placed(&located, MODULE + 0x360), Some(0x1460));
@@ -194,7 +200,7 @@ fn a_program_is_placed_by_its_offsets_in_the_file() {
     program.space = Space::User;
     let binary = BinaryFacts {
         kind: BinaryKind::Program("build/x".to_owned()),
-        sections: vec![section(".text", 0x2000, 0x100, 16)],
+        sections: vec![section(".text", 0x2000, 0x100)],
         ..ko()
     };
     let located = locate(&facts(vec![program]), Space::User, &binary, &Hints::default()).unwrap();

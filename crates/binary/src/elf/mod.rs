@@ -2,6 +2,7 @@ mod code;
 mod contents;
 mod foreign;
 mod function;
+mod module;
 mod parts;
 mod relocation;
 mod section;

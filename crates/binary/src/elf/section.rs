@@ -49,6 +49,8 @@ pub struct SectionHeader {
     pub file_offset: u64,
     /// Bytes, in the file.
     pub size: u64,
+    /// `sh_addralign`: 0 and 1 ask for nothing.
+    pub alignment: u64,
     /// `sh_link`: the number of a section that belongs with it.
     pub link: u32,
     /// `sh_info`.
@@ -95,15 +97,15 @@ pub fn headers<Elf: FileHeader<Endian = object::Endianness>>(
                 address: section.sh_addr(endian).into(),
                 file_offset: section.sh_offset(endian).into(),
                 size: section.sh_size(endian).into(),
+                alignment: section.sh_addralign(endian).into(),
                 link: section.sh_link(endian),
                 info: section.sh_info(endian),
             };
             if relocatable {
                 header.address = 0;
                 if header.is_code() {
-                    let align = section.sh_addralign(endian).into().max(1);
                     let end = next
-                        .checked_next_multiple_of(align)
+                        .checked_next_multiple_of(header.alignment.max(1))
                         .and_then(|start| Some((start, start.checked_add(header.size)?)));
                     let (start, end) = end.ok_or_else(|| {
                         corrupt(path, &header.name, "it is larger than the address space")
