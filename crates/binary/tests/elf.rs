@@ -302,6 +302,27 @@ fn what_is_not_a_vmlinux_is_called_by_its_name() {
 }
 
 #[test]
+fn debug_information_that_was_split_off_is_not_taken_for_a_binary() {
+    let text = "void helper(void) {} void _start(void) { helper(); }";
+    for (name, options) in [("vmlinux", "-nostdlib -static -fuse-ld=lld"), ("module", "-c")] {
+        let path = compile(&format!("split_{name}"), "code.c", text, &format!("-g {options}"));
+        for tool in ["llvm-objcopy-22", "objcopy"] {
+            let split = path.with_extension("debug");
+            let mut command = Command::new(tool);
+            let status = command.arg("--only-keep-debug").args([&path, &split]).status().unwrap();
+            assert!(status.success());
+            let error = Binary::open(&split).unwrap_err();
+            assert!(matches!(error, BinaryError::NotABinary { .. }), "{name}: {error}");
+            let join = format!("eu-unstrip -o JOINED STRIPPED {}", split.display());
+            assert!(error.to_string().contains(&join), "{name}: {error}");
+        }
+    }
+    // What has neither code nor room for it is no such file: a package of debug information.
+    let data = compile("split_data", "code.c", "int data = 1;", "-c -g");
+    assert_eq!(Binary::open(&data).unwrap().text_size(), 0);
+}
+
+#[test]
 fn another_machine_is_said_to_be_one() {
     for (target, machine) in [("riscv64-linux-gnu", "243"), ("i386-linux-gnu", "machine 3")] {
         let options = format!("-c --target={target}");

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use mepof_address::ImageAddress;
-use object::elf;
 
 use super::Binary;
 
@@ -12,13 +11,12 @@ impl Binary {
     /// its offset from the first byte of all. Source: Linux 6.12, `kernel/module/main.c`,
     /// `__layout_sections()`.
     pub fn loaded_code(&self) -> Vec<(u64, Range<ImageAddress>)> {
-        let text = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
         let unloads = self.vermagic().is_none_or(|words| words.contains("mod_unload"));
         let (mut next, mut loaded) = (0_u64, Vec::new());
         for header in self.section_headers() {
             let is_freed =
                 header.name.starts_with(".init") || (!unloads && header.name.starts_with(".exit"));
-            if header.flags & text != text || is_freed {
+            if !header.is_executed() || is_freed {
                 continue;
             }
             // One that is empty, or without contents, is aligned as well.

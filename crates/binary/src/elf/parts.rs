@@ -45,6 +45,16 @@ impl Parts {
         let relocatable = file.elf_header().e_type(endian) == elf::ET_REL;
         let headers = section::headers(path, file, relocatable)?;
         let (sections, code) = code::code(path, machine, file, &headers, relocatable)?;
+        if sections.is_empty() && headers.iter().any(SectionHeader::is_code_left_out) {
+            return Err(not_a_binary(
+                path,
+                format!(
+                    "this is debug information that was split off, without the code; give the \
+                     binary as it was built, or join both: eu-unstrip -o JOINED STRIPPED {}",
+                    path.display()
+                ),
+            ));
+        }
         let executable = file.elf_program_headers().iter().filter(|segment| {
             segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian).0 & elf::PF_X.0 != 0
         });

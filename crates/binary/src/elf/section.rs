@@ -60,10 +60,18 @@ pub struct SectionHeader {
 impl SectionHeader {
     /// Whether it is code that the file has.
     pub fn is_code(&self) -> bool {
-        self.flags & elf::SHF_EXECINSTR.0 != 0
-            && self.flags & elf::SHF_ALLOC.0 != 0
-            && self.kind != elf::SHT_NOBITS.0
-            && self.size > 0
+        self.is_executed() && self.kind != elf::SHT_NOBITS.0 && self.size > 0
+    }
+
+    /// Whether it is code that the file had: `objcopy --only-keep-debug` leaves it out.
+    pub(super) fn is_code_left_out(&self) -> bool {
+        self.is_executed() && self.kind == elf::SHT_NOBITS.0 && self.size > 0
+    }
+
+    /// Whether it is for code: it may be empty.
+    pub(super) fn is_executed(&self) -> bool {
+        let text = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
+        self.flags & text == text
     }
 }
 
