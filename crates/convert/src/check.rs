@@ -25,6 +25,25 @@ pub(crate) struct Checked {
     pub fused: u64,
 }
 
+impl Checked {
+    /// The branches that were recorded alone. In a binary without a range, all count as such.
+    pub fn single(&self) -> Vec<Branch> {
+        let has_stacks = !self.ranges.is_empty();
+        let alone = |one: &Branch| if has_stacks { one.single } else { one.count };
+        counted(self.branches.iter().map(|one| Branch { count: alone(one), ..*one }))
+    }
+
+    /// The branches of stacks, which have ranges beside them.
+    pub fn of_stacks(&self) -> Vec<Branch> {
+        let rest = |one: &Branch| one.count.saturating_sub(one.single);
+        counted(self.branches.iter().map(|one| Branch { count: rest(one), ..*one }))
+    }
+}
+
+fn counted(branches: impl Iterator<Item = Branch>) -> Vec<Branch> {
+    branches.filter(|branch| branch.count > 0).collect()
+}
+
 /// Checks `trace` against `code`; what the file says of `patched` code may not hold.
 pub(crate) fn check(trace: &ImageTrace, code: &Code, patched: &Patched) -> Checked {
     let is_instruction = |address| code.at(address).is_some() || patched.contains(address);
@@ -112,8 +131,12 @@ mod tests {
 
     fn trace(branches: &[(u64, u64)], ranges: &[(u64, u64)]) -> ImageTrace {
         let address = |index| ImageAddress(index * SIZE);
-        let branch =
-            |&(from, to)| Branch { from: Some(address(from)), to: Some(address(to)), count: 1 };
+        let branch = |&(from, to)| Branch {
+            from: Some(address(from)),
+            to: Some(address(to)),
+            count: 1,
+            single: 0,
+        };
         let range =
             |&(first, last)| FallThrough { first: address(first), last: address(last), count: 1 };
         ImageTrace {

@@ -190,7 +190,12 @@ mod tests {
         branches: &[(u64, u64, u64)],
     ) -> FlowGraph {
         let range = |&(first, last, count)| FallThrough { first: at(first), last: at(last), count };
-        let branch = |&(from, to, count)| Branch { from: Some(at(from)), to: Some(at(to)), count };
+        let branch = |&(from, to, count)| Branch {
+            from: Some(at(from)),
+            to: Some(at(to)),
+            count,
+            single: 0,
+        };
         let ranges: Vec<_> = ranges.iter().map(range).collect();
         let branches: Vec<_> = branches.iter().map(branch).collect();
         let disjoint = crate::disjoint::disjoint(ranges.iter().copied());

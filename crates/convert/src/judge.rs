@@ -156,8 +156,8 @@ fn image_trace(image: &Image, trace: Checked) -> ImageTrace {
 }
 
 /// How much each function ran, of those that ran: its bytes times how often, those of the parts
-/// that were split off it included. Where only single branches were recorded, how many of them it
-/// has.
+/// that were split off it included. A single branch counts as much as a range has bytes, on
+/// average; where there are no ranges, as 1.
 fn function_weights(
     binary: &Binary,
     code: &Code,
@@ -172,14 +172,19 @@ fn function_weights(
             *total = total.saturating_add(weight);
         }
     };
-    if ranges.is_empty() {
-        let sources = trace.branches.iter().filter_map(|one| Some((one.from?, one.count)));
-        sources.for_each(|(from, count)| add(from, count));
-    }
+    let mut executed = 0_u64;
     for range in ranges {
         for placed in code.within(range.first, range.last) {
-            add(placed.address, range.count.saturating_mul(u64::from(placed.size)));
+            let weight = range.count.saturating_mul(u64::from(placed.size));
+            executed = executed.saturating_add(weight);
+            add(placed.address, weight);
         }
+    }
+    let runs = trace.ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.count));
+    let usual = executed.checked_div(runs).unwrap_or(1);
+    for branch in trace.single() {
+        let Some(from) = branch.from else { continue };
+        add(from, branch.count.saturating_mul(usual));
     }
     let mut of_whole: FxHashMap<&str, u64> = FxHashMap::default();
     let mut entries = Vec::new();

@@ -40,8 +40,8 @@ pub enum Locations {
 pub enum Inference {
     /// Nowhere: what was not recorded has not run.
     Never,
-    /// Where only single branches were recorded (Arm's SPE), which say nothing of the code
-    /// between them. Branch stacks do say, and are taken as they are.
+    /// From single branches (Arm's SPE), which say nothing of the code between them. Branch
+    /// stacks do say, and are taken as they are, beside single branches too.
     #[default]
     SingleBranches,
     /// Everywhere.
@@ -160,11 +160,15 @@ fn of_image(
     binary.release();
     let functions = symbolizer.subprograms();
     let recorded = disjoint(trace.ranges.iter().copied());
-    let ranges = match options.inference {
-        Inference::Never => recorded,
-        Inference::SingleBranches if !recorded.is_empty() => recorded,
-        _ => smooth(binary, &code, &trace, &recorded),
+    let mut ranges = match options.inference {
+        Inference::Always if !recorded.is_empty() => {
+            smooth(binary, &code, trace.of_stacks(), &trace.ranges, &recorded)
+        }
+        _ => recorded,
     };
+    if options.inference != Inference::Never {
+        ranges.extend(smooth(binary, &code, trace.single(), &[], &[]));
+    }
     let executed = ranges.iter().filter(|range| range.count > 0).map(|range| range.first);
     let ranges = disjoint(ranges.iter().copied().chain(unexecuted(functions, executed)));
     let profile = match &probes {

@@ -8,32 +8,32 @@ use mepof_machine::Flow;
 use mepof_trace::{Branch, FallThrough};
 use rayon::prelude::*;
 
-use crate::check::Checked;
 use crate::code::Code;
 use crate::flow_graph::{Counts, FlowGraph};
 use crate::inference::{BlockInput, Cfg, EdgeInput, infer};
 
-/// Counts by block that agree with each other, from the ranges of `trace` (`disjoint`, none
-/// overlapping another) and its branches. Code that no function of the symbol table covers keeps
-/// its ranges.
+/// Counts by block that agree with each other, from `branches` and the ranges between them
+/// (`disjoint`, the same without overlaps); without ranges, from single branches. Code that no
+/// function of the symbol table covers keeps its ranges.
 pub(crate) fn smooth(
     binary: &Binary,
     code: &Code,
-    trace: &Checked,
+    branches: Vec<Branch>,
+    ranges: &[FallThrough],
     disjoint: &[FallThrough],
 ) -> Vec<FallThrough> {
-    let mut left = trace.branches.clone();
-    left.sort_unstable();
-    let mut entered = trace.branches.clone();
+    let mut entered = branches.clone();
     entered.sort_unstable_by_key(|branch| branch.to);
+    let mut left = branches;
+    left.sort_unstable();
     let functions = binary.functions();
     let inferred = functions.par_iter().flat_map_iter(|function| {
         let addresses = &function.addresses;
         let counts = Counts {
             disjoint: beginning_in(disjoint, addresses),
-            ranges: beginning_in(&trace.ranges, addresses),
+            ranges: beginning_in(ranges, addresses),
             branches: between(&left, |branch| branch.from, addresses),
-            are_single: trace.ranges.is_empty(),
+            are_single: ranges.is_empty(),
         };
         let entered = between(&entered, |branch| branch.to, addresses);
         let ran = !(counts.disjoint.is_empty() && counts.branches.is_empty() && entered.is_empty());

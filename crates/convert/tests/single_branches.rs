@@ -13,7 +13,7 @@ use mepof_convert::{BranchTrace, Inference, ProfileOptions, Reason, autofdo, jud
 use mepof_profile::{Profile, compare};
 use mepof_trace::Event;
 use mepof_trace::output::unsymbolized;
-use walk::{Directory, Stack, compile, perf_script, recording, walk};
+use walk::{Directory, Stack, compile, perf_script, recording, recordings, walk};
 
 fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
     let recording = recording(program, input);
@@ -39,6 +39,31 @@ fn single_branches_are_enough_for_most_of_a_profile() {
     let inferred = overlap(&truth, &profile(&program, &single, Inference::default()));
     assert!(plain < 0.2, "{plain}: branches alone say nothing of the code between them");
     assert!(inferred > 0.75, "{inferred}");
+}
+
+#[test]
+fn single_branches_count_beside_the_stacks_of_another_input() {
+    let directory = Directory::new("mixed");
+    let program = compile(&directory.0, &[]);
+    let stacks = walk(&Binary::open(&program).unwrap(), 1);
+    let [whole, one, single] = ["whole", "one", "single"].map(|name| directory.0.join(name));
+    fs::write(&whole, perf_script(&stacks)).unwrap();
+    fs::write(&one, perf_script(&stacks[..1])).unwrap();
+    let newest: Vec<Stack> = stacks.iter().map(|stack| vec![stack[0]]).collect();
+    fs::write(&single, perf_script(&newest)).unwrap();
+    let truth = profile(&program, &whole, Inference::Never);
+    let mixed = recordings(&program, &[one.clone(), single.clone()]);
+    for inference in [Inference::SingleBranches, Inference::Always] {
+        let options = ProfileOptions { inference, ..ProfileOptions::default() };
+        let overlap = overlap(&truth, &autofdo(&mixed, options).unwrap().profile);
+        assert!(overlap > 0.75, "{inference:?}: {overlap}");
+    }
+    // Judged without debug information, what only single branches reached ran as well.
+    let executed =
+        |recording: &BranchTrace| judge(recording).unwrap().verdict.binaries[0].functions_executed;
+    let of_singles = executed(&recording(&program, &single));
+    assert!(executed(&recording(&program, &one)) < of_singles);
+    assert!(executed(&mixed) >= of_singles);
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn not_taken(binary: &Binary, executed: &Executed, trace: &ImageTrace) -> Vec<Br
             };
         if ends_block {
             let count = u64::try_from(running).unwrap_or(u64::MAX);
-            not_taken.push(Branch { from: Some(at), to: Some(next), count });
+            not_taken.push(Branch { from: Some(at), to: Some(next), count, single: 0 });
         }
         at = next;
     }
@@ -218,7 +218,7 @@ fn returned(binary: &Binary, executed: &Executed, trace: &ImageTrace) -> Vec<Bra
             let to = branch.to?;
             let to = executed.start_after(binary, to).unwrap_or(to);
             let call = executed.calls.get(&to).filter(|_| executed.heads.contains(&to))?;
-            Some(Branch { from: Some(*call), to: Some(to), count: branch.count })
+            Some(Branch { from: Some(*call), to: Some(to), ..*branch })
         })
         .collect()
 }
@@ -284,7 +284,8 @@ mod tests {
 
     fn trace(branches: &[(u64, u64, u64)], ranges: &[(u64, u64, u64)]) -> ImageTrace {
         let side = |address| (address != 0).then_some(ImageAddress(address));
-        let branch = |&(from, to, count)| Branch { from: side(from), to: side(to), count };
+        let branch =
+            |&(from, to, count)| Branch { from: side(from), to: side(to), count, single: 0 };
         let range = |&(first, last, count)| FallThrough {
             first: ImageAddress(first),
             last: ImageAddress(last),

@@ -252,7 +252,7 @@ mod tests {
 
     fn branch(from: u64, to: u64, count: u64) -> Branch {
         let address = |address| (address != 0).then_some(ImageAddress(address));
-        Branch { from: address(from), to: address(to), count }
+        Branch { from: address(from), to: address(to), count, single: 0 }
     }
 
     fn range(first: u64, last: u64, count: u64) -> FallThrough {

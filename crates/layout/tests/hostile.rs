@@ -78,7 +78,7 @@ fn trace(numbers: &mut Numbers) -> ImageTrace {
     for _ in 0..400 {
         let from = (!numbers.one_in(10)).then(|| numbers.address());
         let to = (!numbers.one_in(10)).then(|| numbers.address());
-        trace.branches.push(Branch { from, to, count: numbers.count() });
+        trace.branches.push(Branch { from, to, count: numbers.count(), single: 0 });
         let first = numbers.address();
         let last = ImageAddress(first.0.wrapping_add(numbers.below(80)));
         trace.ranges.push(FallThrough { first, last, count: numbers.count() });

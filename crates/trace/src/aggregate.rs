@@ -9,7 +9,8 @@ use crate::{Cause, Sample, Sink, Speculation, Tally};
 /// 21 to 43 bytes for each.
 #[derive(Clone, Debug, Default)]
 pub struct Aggregate {
-    branches: PairCounts,
+    branches: PairCounts, // without the single ones
+    single: PairCounts,
     ranges: PairCounts,
     entries: Tally,
     taken: Vec<(u64, u64)>,    // branches of the current sample
@@ -17,9 +18,20 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// How often each branch (from, to) was taken.
+    /// How often each branch (from, to) was taken. One that was recorded both in stacks and alone
+    /// comes twice.
     pub fn branches(&self) -> impl Iterator<Item = (RuntimeAddress, RuntimeAddress, u64)> {
+        self.of_stacks().chain(self.single())
+    }
+
+    /// The branches that were not recorded alone.
+    pub(crate) fn of_stacks(&self) -> impl Iterator<Item = (RuntimeAddress, RuntimeAddress, u64)> {
         self.branches.iter().map(addresses)
+    }
+
+    /// The branches that were recorded alone: nothing is known of the code on their two sides.
+    pub(crate) fn single(&self) -> impl Iterator<Item = (RuntimeAddress, RuntimeAddress, u64)> {
+        self.single.iter().map(addresses)
     }
 
     /// How often code ran straight through from the first address to the last, both of them
@@ -30,7 +42,8 @@ impl Aggregate {
 
     /// Distinct branches and ranges.
     pub fn len(&self) -> usize {
-        self.branches.len().saturating_add(self.ranges.len())
+        let branches = self.branches.len().saturating_add(self.single.len());
+        branches.saturating_add(self.ranges.len())
     }
 
     /// Whether there is nothing.
@@ -72,7 +85,8 @@ impl Sink for Aggregate {
             }
         }
         let used = self.taken.len() as u64;
-        self.branches.add_all(self.taken.iter().copied(), count);
+        let branches = if sample.consecutive { &mut self.branches } else { &mut self.single };
+        branches.add_all(self.taken.iter().copied(), count);
         self.ranges.add_all(self.straight.iter().copied(), count);
         self.entries.used = self.entries.used.saturating_add(used.saturating_mul(count));
         self.entries.drop(Cause::WrongPath, wrong_path.saturating_mul(count));
@@ -98,6 +112,7 @@ impl Sink for Aggregate {
 
     fn merge(&mut self, other: Self) {
         self.branches.merge(other.branches);
+        self.single.merge(other.single);
         self.ranges.merge(other.ranges);
         self.entries.merge(&other.entries);
     }

@@ -13,6 +13,9 @@ pub struct Branch {
     pub to: Option<ImageAddress>,
     /// How often.
     pub count: u64,
+    /// How often of these it was recorded alone, so that nothing is known of the code on its two
+    /// sides.
+    pub single: u64,
 }
 
 /// Code of one binary that ran straight through.
@@ -57,13 +60,17 @@ pub fn map_to_image(
         false => Cause::OutsideBinary,
     };
     let mut trace = ImageTrace::default();
-    for (from, to, count) in aggregate.branches() {
+    // A stack of one branch is the remainder of a longer one, unless all are like that.
+    let has_stacks = aggregate.ranges().next().is_some();
+    let of_stacks = aggregate.of_stacks().map(|branch| (branch, !has_stacks));
+    for ((from, to, count), alone) in of_stacks.chain(aggregate.single().map(|one| (one, true))) {
         let (source, target) = (image(from), image(to));
         if source.is_none() && target.is_none() {
             trace.mapped.drop(cause(from, to), count);
         } else {
             trace.mapped.used = trace.mapped.used.saturating_add(count);
-            trace.branches.push(Branch { from: source, to: target, count });
+            let single = if alone { count } else { 0 };
+            trace.branches.push(Branch { from: source, to: target, count, single });
         }
     }
     for (first, last, count) in aggregate.ranges() {
@@ -95,6 +102,7 @@ impl ImageTrace {
             let same = (next.from, next.to) == (kept.from, kept.to);
             if same {
                 kept.count = kept.count.saturating_add(next.count);
+                kept.single = kept.single.saturating_add(next.single);
             }
             same
         });
@@ -114,7 +122,7 @@ mod tests {
     use mepof_address::Region;
 
     use super::*;
-    use crate::Sink;
+    use crate::{BranchEntry, Sample, Sink};
 
     const REGIONS: [(u64, u64, u64); 2] = [(0x1000, 0x10, 0x100), (0x9000, 0x10, 0x100)];
 
@@ -133,9 +141,28 @@ mod tests {
         aggregate.branch(RuntimeAddress(5), RuntimeAddress(0x1008), 2);
         aggregate.branch(RuntimeAddress(5), RuntimeAddress(6), 3);
         let trace = map_to_image(&aggregate, &placement(), &[]);
-        let expected = Branch { from: None, to: Some(ImageAddress(0x18)), count: 2 };
-        assert_eq!(trace.branches, [expected]);
+        let expected = Branch { from: None, to: Some(ImageAddress(0x18)), count: 2, single: 2 };
+        assert_eq!(trace.branches, [expected], "without ranges, all are alone");
         assert_eq!((trace.mapped.used, trace.mapped.dropped_for(Cause::OutsideBinary)), (2, 3));
+    }
+
+    #[test]
+    fn branches_that_were_recorded_alone_stay_known_beside_stacks() {
+        let mut aggregate = Aggregate::default();
+        let entry = |from, to| BranchEntry {
+            from: RuntimeAddress(from),
+            to: RuntimeAddress(to),
+            ..BranchEntry::default()
+        };
+        let stack = [entry(0x1040, 0x1000), entry(0x1020, 0x1030)];
+        for (branches, consecutive, count) in
+            [(&stack[..], true, 3), (&stack[..1], true, 2), (&stack[..1], false, 5)]
+        {
+            aggregate.sample(&Sample { time: None, address: None, branches, consecutive, count });
+        }
+        let trace = map_to_image(&aggregate, &placement(), &[]);
+        let counts: Vec<_> = trace.branches.iter().map(|one| (one.count, one.single)).collect();
+        assert_eq!((counts, trace.mapped.used), (vec![(3, 0), (10, 5)], 13));
     }
 
     #[test]

@@ -69,11 +69,16 @@ pub fn perf_script(stacks: &[Stack]) -> String {
 
 /// Branch stacks of a program, as perf script printed them.
 pub fn recording(program: &Path, input: &Path) -> BranchTrace {
+    recordings(program, &[input.to_owned()])
+}
+
+/// Branch stacks of several runs of a program, as perf script printed them.
+pub fn recordings(program: &Path, inputs: &[PathBuf]) -> BranchTrace {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     BranchTrace::read(&Request {
         binary: program,
         modules: &[],
-        inputs: &[input.to_owned()],
+        inputs,
         format: None,
         space: Space::User,
         events: &[],

@@ -194,6 +194,7 @@ pub fn walk(
                 from: from.map(address),
                 to: to.map(address),
                 count,
+                single: 0,
             })
             .collect(),
         ranges: ranges

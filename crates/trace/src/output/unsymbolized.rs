@@ -50,9 +50,9 @@ mod tests {
         let at = |address| Some(ImageAddress(address));
         let trace = ImageTrace {
             branches: vec![
-                Branch { from: None, to: at(0x20_1010), count: 2 },
-                Branch { from: at(0x20_10ab), to: None, count: 9 },
-                Branch { from: at(0x20_10ab), to: at(0x20_1000), count: 3 },
+                Branch { from: None, to: at(0x20_1010), count: 2, single: 0 },
+                Branch { from: at(0x20_10ab), to: None, count: 9, single: 0 },
+                Branch { from: at(0x20_10ab), to: at(0x20_1000), count: 3, single: 0 },
             ],
             ranges: vec![FallThrough {
                 first: ImageAddress(0x20_1000),

@@ -2,13 +2,12 @@
 
 use std::fs;
 
-use mepof_address::RuntimeAddress;
+use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_machine::Machine;
-use mepof_trace::OTHER_SIDE;
 use mepof_trace::output::perf_data::{
     Compression, PerfHeader, RecordedEvent, RecordedMapping, Writer,
 };
-use mepof_trace::{Cause, Space};
+use mepof_trace::{Cause, OTHER_SIDE, Space, map_to_image};
 
 use crate::recordings::*;
 
@@ -75,6 +74,12 @@ fn spe_gives_single_branches() {
     let (facts, aggregate) = read(&spe(&trace.concat()));
     assert_eq!(branches(&aggregate), [(at(0x10), at(0x40), 1), (at(0x50), at(0x80), 1)]);
     assert_eq!(ranges(&aggregate), [(at(0x40), at(0x50), 1)], "as the branch before tells");
+    let (runtime, image) = (RuntimeAddress(ARM_TEXT), ImageAddress(0));
+    let placement = Placement::new(vec![Region { runtime, image, size: 0x1000 }]);
+    let traced = map_to_image(&aggregate, &placement, &[]).branches;
+    let alone: Vec<_> = traced.iter().map(|one| (one.from, one.count, one.single)).collect();
+    let from = |offset| Some(ImageAddress(offset));
+    assert_eq!(alone, [(from(0x10), 1, 1), (from(0x50), 1, 0)]);
     assert_eq!((facts.samples.used, facts.samples.dropped_for(Cause::NoBranches)), (2, 3));
     assert_eq!(facts.samples.dropped_for(Cause::Lost), 3, "the record after the trace");
     assert!(facts.has_kernel_branches());

@@ -215,10 +215,13 @@ fn give<S: Sink>(operation: &Operation, decoder: &Decoder, sink: &mut S, tally: 
         to: decoder.filter.seen_from_our_side(entry.to.0),
         ..entry
     }];
-    sink.sample(&Sample { time: None, address, branches: &branches, consecutive: false, count: 1 });
     let first = operation.previous_target.map(RuntimeAddress);
     let straight = |&first: &RuntimeAddress| ours(first) && ours(entry.from) && first <= entry.from;
-    if let Some(first) = first.filter(straight) {
+    let first = first.filter(straight);
+    // With the range that it ends, a branch says as much as one of a stack.
+    let consecutive = first.is_some();
+    sink.sample(&Sample { time: None, address, branches: &branches, consecutive, count: 1 });
+    if let Some(first) = first {
         sink.range(first, entry.from, 1);
     }
 }
