@@ -127,7 +127,16 @@ def recorded(loop: Loop, samples: int = 2000, slide: int = 0, mapped: bool = Tru
 
 def section_offset(binary: Path, name: str = ".text") -> int:
     """The offset of a section in its file."""
+    return _of_section(binary, name, "sh_offset")
+
+
+def section_size(binary: Path, name: str = ".text") -> int:
+    """The bytes of a section."""
+    return _of_section(binary, name, "sh_size")
+
+
+def _of_section(binary: Path, name: str, field: str) -> int:
     with binary.open("rb") as file:
         section = ELFFile(file).get_section_by_name(name)
         assert section is not None
-        return int(section["sh_offset"])
+        return int(section[field])

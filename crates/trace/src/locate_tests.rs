@@ -166,6 +166,23 @@ fn a_modules_code_is_where_the_kernel_loads_it() {
 }
 
 #[test]
+fn a_mapping_of_a_modules_file_from_an_offset_on_is_of_what_is_there() {
+    let at = |start: u64, offset: u64, size: u64| Mapping {
+        addresses: RuntimeAddress(start)..RuntimeAddress(start + size),
+        offset,
+        section: None,
+    };
+    // A mapping for each section, as mepof writes a perf.data.
+    let mappings = vec![at(MODULE, 0x1040, 0x333), at(MODULE + 0x5000, 0x14a0, 0x11)];
+    let module = TracedImage { mappings, ..image("/lib/modules/6.12/nf-tables.ko", 0, 0) };
+    let located = find(&facts(vec![module]), &ko()).unwrap();
+    assert_eq!(placed(&located, MODULE + 0x332), Some(0x1332));
+    assert_eq!(placed(&located, MODULE + 0x340), None, "no mapping has .exit.text");
+    assert_eq!(placed(&located, MODULE + 0x5004), Some(0x1464));
+    assert_eq!(placed(&located, MODULE + 0x5011), None);
+}
+
+#[test]
 fn given_sections_go_where_they_were() {
     let sections = [
         (".text".to_owned(), RuntimeAddress(MODULE)),

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 from writers.perf_script import mapping, sample
 from writers.recorder_trace import exact_trace, sampled_trace
-from writers.traced_kernel import CLANG, SOURCE, link_kernel, loop_of, recorded
+from writers.traced_kernel import CLANG, SOURCE, link_kernel, loop_of, recorded, section_size
 
 from mepof.cli.main import app
 
@@ -183,6 +183,34 @@ def test_perf_reads_the_recorders_samples(tmp_path: Path) -> None:
     assert [len(line) - 2 for line in lines] == [5, 2] * 40
     words = {word.partition("/-/")[0] for line in lines for word in line[2:]}
     assert words == {f"{branch[0]:#x}/{branch[1]:#x}"}
+
+
+def test_a_module_of_several_sections_comes_back_from_perf_data(tmp_path: Path) -> None:
+    kernel, loop = link_kernel(tmp_path, "-g")
+    source, module = tmp_path / "tiny.c", tmp_path / "tiny.ko"
+    # Sections as the kernel has them, `warm` in the second.
+    aside = '__attribute__((section(".noinstr.text"), noinline)) int warm'
+    text = SOURCE.replace("__attribute__((noinline)) int warm", aside)
+    source.write_text(text.replace("start_kernel", "init_module"))
+    flags = ("-O1", "-g", "-mcmodel=kernel", "-fno-pie")
+    subprocess.run([CLANG, *flags, "-c", source, "-o", module], check=True)
+    start = 0xFFFF_FFFF_C000_0000
+    second = start + -(-section_size(module) // 16) * 16
+    record, recording = tmp_path / "perf.txt", tmp_path / "perf.data"
+    text = recorded(loop, samples=50) + mapping(start, 0x4000, "[tiny]", offset=0)
+    for function, at in (("hot", start), ("warm", second)):
+        inside = loop_of(module, function)
+        text += sample(inside.target + at, inside.stack(at), "a 7 [000] 1.0:") * 40
+    record.write_text(text)
+    converted(kernel, record, "perf-data", recording, "--module", module)
+    texts = []
+    for one in (record, recording):
+        converted(kernel, one, "unsymbolized", one.with_suffix(".out"), "--module", module)
+        texts.append(one.with_suffix(".out.tiny").read_text())
+    assert [line.rpartition(":")[2] for line in texts[0].splitlines()] == [
+        *("2", "600", "600", "2", "640", "640")
+    ]
+    assert texts[0] == texts[1]
 
 
 def test_a_module_has_its_functions_in_the_profile(tmp_path: Path) -> None:
