@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, NameId, Probes, Symbolizer};
+use mepof_binary::{Binary, NameId, Probes, Symbolizer, whole_function};
 use mepof_profile::{FunctionProfile, LineLocation, Profile, guid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -66,11 +66,25 @@ pub struct Drift {
     pub functions: Vec<FunctionDrift>,
 }
 
+/// What GCC appends, with a number, to the names of copies that it makes of functions.
+const COPIES: [&str; 4] = [".isra", ".constprop", ".part", ".lto_priv"];
+
+/// The function of the source that the one called `name` is, or is a copy or a part of: debug
+/// information, and so a profile, has that.
+fn of_source(name: &str) -> &str {
+    let name = canonical(whole_function(name));
+    let copied = name.rsplit_once('.').and_then(|(stem, number)| {
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        COPIES.iter().find_map(|suffix| stem.strip_suffix(suffix)).filter(|_| is_number)
+    });
+    copied.map_or(name, of_source)
+}
+
 /// Samples by function and location, inlined copies added up.
 type Flat = BTreeMap<String, BTreeMap<LineLocation, u64>>;
 
 fn flatten(name: &str, profile: &FunctionProfile, flat: &mut Flat) {
-    let locations = flat.entry(name.to_owned()).or_default();
+    let locations = flat.entry(of_source(name).to_owned()).or_default();
     // Lines of zero say that code did not run, which is not a sample.
     for (&location, samples) in profile.body.iter().filter(|(_, samples)| samples.count > 0) {
         let count = locations.entry(location).or_default();
@@ -125,13 +139,14 @@ impl Shapes {
         let mut shapes = Self { base_only, ..Self::default() };
         let mut starts = Vec::new();
         for function in binary.functions() {
-            let name = name_of(canonical(&function.name));
+            let name = name_of(of_source(&function.name));
             if flat.contains_key(&name) {
                 let start = function.addresses.start;
                 starts.push(start);
-                let offset = start.0.saturating_sub(base);
                 let (_, first) = shapes.functions.entry(name).or_default();
-                first.get_or_insert(offset);
+                if function.is_entry {
+                    first.get_or_insert(start.0.saturating_sub(base));
+                }
             }
         }
         let probes = if profile.probe_based { Probes::read(binary)? } else { None };
@@ -162,7 +177,7 @@ impl Shapes {
                 symbolizer
                     .names()
                     .get(function)
-                    .map(|name| name_of(canonical(name)))
+                    .map(|name| name_of(of_source(name)))
                     .unwrap_or_default()
             });
             self.add(name.clone(), location);
@@ -174,7 +189,7 @@ impl Shapes {
         let names: FxHashMap<u64, String> = probes
             .functions
             .iter()
-            .map(|(guid, _, name)| (*guid, name_of(canonical(name))))
+            .map(|(guid, _, name)| (*guid, name_of(of_source(name))))
             .collect();
         let mut add = |guid: u64, offset: u32, discriminator: u32| {
             if let Some(name) = names.get(&guid) {

@@ -6,12 +6,15 @@ mod walk;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use mepof_binary::Binary;
-use mepof_convert::{ProfileOptions, autofdo, drift};
+use mepof_convert::{Change, ProfileOptions, autofdo, drift};
 use mepof_profile::Profile;
-use walk::{Directory, compile, perf_script, recording, walk};
+use walk::{Directory, compile, perf_script, recording, run, walk};
 
+/// What GCC calls copies and parts of functions.
+const RENAMED: [&str; 4] = [".isra.0", ".constprop.0.isra.0", ".part.0.cold", ".lto_priv.0"];
 const UNROLLED: [&str; 3] = ["-O3", "-funroll-loops", "-march=x86-64-v3"];
 const FLOW_SENSITIVE: [&str; 4] =
     ["-mllvm", "-enable-fs-discriminator=true", "-mllvm", "-improved-fs-discriminator=true"];
@@ -53,5 +56,29 @@ fn flow_sensitive_discriminators_match_by_their_base() {
             matched(&flag(&sensitive.profile, true), &plain),
         ];
         assert!(found.iter().all(|&percent| percent > 99.9), "{probes:?}: {found:?}");
+    }
+}
+
+#[test]
+fn copies_and_parts_of_functions_are_the_functions_that_they_are_of() {
+    let plain = build("renamed", &[]);
+    let binary = Binary::open(&plain.program).unwrap();
+    let mut objcopy = Command::new("llvm-objcopy-22");
+    for (function, suffix) in binary.functions().iter().zip(RENAMED.iter().cycle()) {
+        let name = &function.name;
+        objcopy.arg(format!("--redefine-sym={name}={name}{suffix}"));
+    }
+    run(objcopy.arg(&plain.program));
+    let names: Vec<_> = plain.profile.functions.keys().cloned().collect();
+    let renamed = Profile {
+        functions: (plain.profile.functions.iter())
+            .map(|(name, function)| (format!("{name}.isra.3").into(), function.clone()))
+            .collect(),
+        ..plain.profile.clone()
+    };
+    for profile in [&plain.profile, &renamed] {
+        let drift = drift(profile, None, &Binary::open(&plain.program).unwrap()).unwrap();
+        let kinds: Vec<_> = drift.changes.keys().collect();
+        assert_eq!((kinds, drift.matched_percent), (vec![&Change::Unchanged], 100.0), "{names:?}");
     }
 }
