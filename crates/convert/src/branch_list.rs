@@ -7,7 +7,7 @@ use mepof_binary::Binary;
 use mepof_machine::{CodeKind, Flow};
 use mepof_trace::input::Options;
 use mepof_trace::input::branch_list::{self, Step, TracedBinary, TracedKind, Walk};
-use mepof_trace::{Addressing, Aggregate, Cause, Facts, TraceError};
+use mepof_trace::{Addressing, Cause, Facts, Sink, TraceError};
 
 use crate::image::Image;
 
@@ -15,11 +15,11 @@ use crate::image::Image;
 ///
 /// Modules are left out: simpleperf counts their addresses from an address in memory, which the
 /// file of the module does not know.
-pub(crate) fn read(
+pub(crate) fn read<S: Sink>(
     path: &Path,
     options: &Options<'_>,
     images: &[Image],
-    aggregate: &mut Aggregate,
+    sink: &mut S,
 ) -> Result<Facts, TraceError> {
     let list = branch_list::read(path, options)?;
     let mut facts = Facts { addressing: Addressing::Image, ..list.facts() };
@@ -29,7 +29,7 @@ pub(crate) fn read(
     for traced in &list.binaries {
         if let Some(binary) = image_of(traced, images) {
             let decode = |at| step(binary, at);
-            let tally = walk.follow(traced, slide(traced, binary), decode, aggregate)?;
+            let tally = walk.follow(traced, slide(traced, binary), decode, sink)?;
             facts.samples.merge(&tally);
         } else {
             others.add(&traced.path, traced.build_id.as_ref());
@@ -53,11 +53,11 @@ pub(crate) fn read(
         }
     }
     let is_ours = |index: usize| is_ours.get(index).copied().unwrap_or_default();
-    let given = list.give_stacks(is_ours, path, options, aggregate)?;
+    let given = list.give_stacks(is_ours, path, options, sink)?;
     let stacks = list.lbr.samples.len() as u64;
     facts.samples.used = facts.samples.used.saturating_add(given);
     facts.samples.drop(Cause::OutsideBinary, stacks.saturating_sub(given));
-    if aggregate.is_empty() && !others.0.is_empty() {
+    if facts.samples.used == 0 && !others.0.is_empty() {
         let what = format!(
             "it has nothing of the given binaries, only of {}; give the exact build that was \
              traced",

@@ -94,11 +94,7 @@ impl BranchTrace {
             let mut aggregate = Aggregate::default();
             let symbols = Symbols::new(&images);
             let options = options(request, &symbols);
-            let mut facts = if is_branch_list(path, request.format)? {
-                branch_list::read(path, &options, &images, &mut aggregate)?
-            } else {
-                input::read(path, request.format, &options, &mut aggregate)?
-            };
+            let mut facts = read_input(path, request, &options, &images, &mut aggregate)?;
             let first = images.first().map(|image| &image.binary);
             first.map_or(Ok(()), |binary| refuse(path, &facts, &aggregate, binary, request))?;
             let mut found = false;
@@ -163,7 +159,7 @@ impl BranchTrace {
         }
         let symbols = Symbols::new(&self.images);
         let options = Options { threads, ..options(request, &symbols) };
-        Ok(input::read(&input.path, request.format, &options, sink)?)
+        read_input(&input.path, request, &options, &self.images, sink)
     }
 
     /// Samples that were used, of all inputs; `None` if one of them is exact, and so has no
@@ -187,6 +183,21 @@ fn samples(facts: &Facts, aggregate: &Aggregate) -> u64 {
     let branches = aggregate.entries().used;
     let ranges = aggregate.ranges().fold(0_u64, |sum, (.., count)| sum.saturating_add(count));
     branches.saturating_sub(ranges).max(branches.div_ceil(USUAL_DEPTH))
+}
+
+/// Reads the input at `path` into `sink`.
+fn read_input<S: Sink>(
+    path: &Path,
+    request: &Request<'_>,
+    options: &Options<'_>,
+    images: &[Image],
+    sink: &mut S,
+) -> Result<Facts, ConvertError> {
+    if is_branch_list(path, request.format)? {
+        Ok(branch_list::read(path, options, images, sink)?)
+    } else {
+        Ok(input::read(path, request.format, options, sink)?)
+    }
 }
 
 /// Whether the input is a branch list, which takes the binaries to read. A pipe is none: looking

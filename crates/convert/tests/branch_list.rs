@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use mepof_address::ImageAddress;
+use mepof_address::{ImageAddress, RuntimeAddress};
 use mepof_binary::{Binary, instructions};
 use mepof_convert::{BranchTrace, ConvertError, Request};
 use mepof_machine::{Flow, Instruction};
-use mepof_trace::{Cause, Space};
+use mepof_trace::{Cause, Sample, Sink, Space};
 use rustc_hash::FxHashMap;
 
 const ISB: [u8; 4] = 0xd503_3fdf_u32.to_le_bytes();
@@ -171,8 +171,12 @@ fn file(walk: &Walk, path: &str, build_id: &str, kernel_start: Option<u64>, slid
 const KERNEL: u64 = 1;
 
 fn read(program: &Path, input: PathBuf) -> Result<BranchTrace, ConvertError> {
+    with_request(program, input, BranchTrace::read)
+}
+
+fn with_request<T>(program: &Path, input: PathBuf, what: impl FnOnce(&Request<'_>) -> T) -> T {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    BranchTrace::read(&Request {
+    what(&Request {
         binary: program,
         modules: &[],
         inputs: &[input],
@@ -215,6 +219,52 @@ fn a_walk_is_found_again_whether_the_kernel_had_moved_or_not() {
         let samples = &found.inputs[0].facts.samples;
         assert_eq!((samples.used, samples.dropped_for(Cause::OutsideBinary)), (400, 0));
     }
+}
+
+/// The branches of stacks, and how many stacks they came in.
+#[derive(Default)]
+struct Stacks {
+    count: usize,
+    branches: FxHashMap<(u64, u64), u64>,
+}
+
+impl Sink for Stacks {
+    fn sample(&mut self, sample: &Sample<'_>) {
+        assert!(sample.consecutive);
+        self.count += 1;
+        for entry in sample.branches {
+            *self.branches.entry((entry.from.0, entry.to.0)).or_default() += sample.count;
+        }
+    }
+
+    fn branch(&mut self, _: RuntimeAddress, _: RuntimeAddress, _: u64) {
+        panic!("a branch by itself");
+    }
+
+    fn range(&mut self, _: RuntimeAddress, _: RuntimeAddress, _: u64) {}
+
+    fn fork(&self) -> Self {
+        Self::default()
+    }
+
+    fn merge(&mut self, _: Self) {}
+}
+
+#[test]
+fn a_list_is_a_stack_when_it_is_read_again() {
+    let directory = Directory::new("again");
+    let program = directory.program();
+    let walk = walk(&Binary::open(&program).unwrap());
+    let input = directory.0.join("list");
+    fs::write(&input, file(&walk, "/data/program", "", None, 0)).unwrap();
+    let stacks = with_request(&program, input, |request| {
+        let trace = BranchTrace::read(request).unwrap();
+        let mut stacks = Stacks::default();
+        trace.feed(request, &trace.inputs[0], 0, &mut stacks).unwrap();
+        stacks
+    });
+    assert_eq!(stacks.branches, walk.branches);
+    assert!(stacks.count <= walk.lists.len(), "{}", stacks.count);
 }
 
 #[test]

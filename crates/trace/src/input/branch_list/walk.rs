@@ -17,6 +17,8 @@ const MAX_STRAIGHT: u32 = 1 << 16;
 const STRAIGHT_FOR_A_BIT: u64 = 64;
 /// Instructions in addition, so that a short list may deviate from the average.
 const STRAIGHT_AT_FIRST: u64 = 1 << 24;
+/// Branches of a list that are given as one stack, at most.
+const MAX_STACK: usize = 1 << 10;
 /// Bits of a list, or samples, after which it is asked whether to go on.
 const CHECK_EVERY: u32 = 1 << 12;
 
@@ -59,7 +61,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows the lists of `binary` through its code and gives `sink` the branches that were
-    /// taken and the code between them.
+    /// taken, as stacks, and the code before and after them.
     ///
     /// `slide` is added to the addresses of the lists: see [`TracedBinary::kernel_start`].
     /// `decode` says of the instruction at an address (bit 0 is set in T32 code, as the list
@@ -96,12 +98,28 @@ impl<'a> Walk<'a> {
         decode: &mut impl FnMut(u64) -> Option<(Step, u64)>,
         sink: &mut S,
     ) -> Result<(), Stop> {
-        let code = |address: u64| RuntimeAddress(address & !1);
-        let mut first = list.address.wrapping_add(slide);
-        let mut at = first;
-        let mut last = None; // the latest instruction that is known to have run
+        let first = list.address.wrapping_add(slide);
+        let mut taken = Taken { first, count: list.count, branches: Vec::new() };
+        let last = self.branches(list, decode, &mut taken, sink);
+        let first = taken.give(sink);
+        if let Some(last) = last? {
+            sink.range(code(first), code(last), list.count);
+        }
+        Ok(())
+    }
+
+    /// Takes the branches of `list`. Returns the latest instruction behind them that is known to
+    /// have run.
+    fn branches<S: Sink>(
+        &mut self,
+        list: &TakenBits,
+        decode: &mut impl FnMut(u64) -> Option<(Step, u64)>,
+        taken: &mut Taken,
+        sink: &mut S,
+    ) -> Result<Option<u64>, Stop> {
+        let (mut at, mut last) = (taken.first, None);
         for position in 0.. {
-            let Some(taken) = list.taken(position) else { break };
+            let Some(is_taken) = list.taken(position) else { break };
             if position % CHECK_EVERY == 0 {
                 go_on(self.path, self.options, sink).map_err(Stop::Failed)?;
             }
@@ -109,21 +127,17 @@ impl<'a> Walk<'a> {
             let (step, size) = self.next_branch(&mut at, decode).map_err(Stop::Lost)?;
             last = Some(at);
             match step {
-                Step::Branch(target) if taken => {
-                    sink.range(code(first), code(at), list.count);
-                    sink.branch(code(at), code(target), list.count);
+                Step::Branch(target) if is_taken => {
+                    taken.branch(at, target, sink);
                     // The instruction set does not change in a direct branch but `blx`, which
                     // `decode` returns in the target.
-                    (first, at, last) = (target, target, None);
+                    (at, last) = (target, None);
                 }
-                Step::Indirect if taken => break,
+                Step::Indirect if is_taken => break,
                 _ => at = at.checked_add(size).ok_or(Stop::Lost(Cause::OutsideBinary))?,
             }
         }
-        if let Some(last) = last {
-            sink.range(code(first), code(last), list.count);
-        }
-        Ok(())
+        Ok(last)
     }
 
     /// Goes on from `at` to the next instruction that the trace has a bit for.
@@ -142,6 +156,48 @@ impl<'a> Walk<'a> {
             }
         }
         Err(Cause::LongRange)
+    }
+}
+
+/// An address of a list as that of an instruction.
+fn code(address: u64) -> RuntimeAddress {
+    RuntimeAddress(address & !1)
+}
+
+/// The branches of a list that are still to be given.
+struct Taken {
+    first: u64, // where the code before the oldest of them begins
+    count: u64,
+    branches: Vec<(u64, u64)>, // the oldest first
+}
+
+impl Taken {
+    fn branch<S: Sink>(&mut self, from: u64, to: u64, sink: &mut S) {
+        self.branches.push((from, to));
+        if self.branches.len() >= MAX_STACK {
+            self.first = self.give(sink);
+        }
+    }
+
+    /// Gives the branches as a stack, and returns where the newest of them went.
+    fn give<S: Sink>(&mut self, sink: &mut S) -> u64 {
+        let (Some(&(oldest, _)), Some(&(_, newest))) =
+            (self.branches.first(), self.branches.last())
+        else {
+            return self.first;
+        };
+        sink.range(code(self.first), code(oldest), self.count);
+        let entry =
+            |(from, to)| BranchEntry { from: code(from), to: code(to), ..BranchEntry::default() };
+        let branches: Vec<_> = self.branches.drain(..).rev().map(entry).collect();
+        sink.sample(&Sample {
+            time: None,
+            address: None,
+            branches: &branches,
+            consecutive: true,
+            count: self.count,
+        });
+        newest
     }
 }
 
