@@ -10,7 +10,7 @@ use mepof_address::RuntimeAddress;
 use mepof_machine::Machine;
 use mepof_trace::input::recorder;
 use mepof_trace::output::recorder::{Counted, Counter, Header, Sampling, Writer};
-use mepof_trace::{Cause, Facts, TraceError};
+use mepof_trace::{Cause, Facts, TraceError, TracedImage};
 use reading::{Collected, Inputs};
 
 fn read(bytes: &[u8]) -> Result<(Facts, Collected), TraceError> {
@@ -68,6 +68,23 @@ fn an_exact_trace_comes_back() {
     assert_eq!(facts.images[1].mappings.len(), 2);
     assert_eq!(facts.images[1].mappings[1].section.as_deref(), Some(".text.hot"));
     assert!(facts.events[0].excludes_user && facts.has_kernel_branches());
+}
+
+#[test]
+fn a_module_that_was_loaded_again_has_all_its_mappings() {
+    let mut writer = Writer::new(Vec::new(), &header(None)).unwrap();
+    writer.branches(&[(0x20, 0x30, 5)]).unwrap();
+    let at = |page: u64| RuntimeAddress(0xffff_ffff_c000_0000 + (page << 12));
+    for (start, name) in [(at(0), "[nf]"), (at(1), "[ext4]"), (at(2), "[nf]"), (at(0), "[nf]")] {
+        writer.mapping(start, 16, name, ".text").unwrap();
+    }
+    let (facts, _) = read(&writer.finish().unwrap()).unwrap();
+    let starts = |image: &TracedImage| {
+        image.mappings.iter().map(|mapping| mapping.addresses.start).collect::<Vec<_>>()
+    };
+    let found: Vec<_> =
+        facts.images.iter().skip(1).map(|image| (&*image.name, starts(image))).collect();
+    assert_eq!(found, [("[nf]", vec![at(0), at(2), at(0)]), ("[ext4]", vec![at(1)])]);
 }
 
 #[test]

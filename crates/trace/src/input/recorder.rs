@@ -1,5 +1,6 @@
 //! The emulated recorder's trace: `docs/recorder-trace.md`.
 
+use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -43,6 +44,7 @@ pub fn parse<R: Read, S: Sink>(
         stack: Vec::new(),
         counters: Vec::new(),
         mappings: 0,
+        positions: HashMap::new(),
     };
     reader.header()?;
     reader.records(sink)?;
@@ -60,6 +62,8 @@ struct Reader<'r, R> {
     stack: Vec<BranchEntry>,
     counters: Vec<(Counter, u64)>,
     mappings: usize,
+    /// The modules in the facts, by names that the input chooses: the hash has a seed.
+    positions: HashMap<String, usize>,
 }
 
 /// More than a kernel with all its modules has sections.
@@ -278,15 +282,15 @@ impl<R: Read> Reader<'_, R> {
             offset,
             section: (!section.is_empty()).then(|| text(section)),
         };
-        // The sections of a module follow each other.
-        match self.facts.images.last_mut().filter(|image| image.name == name) {
-            Some(image) => image.mappings.push(mapping),
-            None => self.facts.images.push(TracedImage {
-                name,
-                space: Space::Kernel,
-                build_id: None,
-                mappings: vec![mapping],
-            }),
+        // It is mapped again if it is loaded again, and others may be in between.
+        let images = &mut self.facts.images;
+        let position = *self.positions.entry(name).or_insert_with_key(|name| {
+            let (name, space) = (name.clone(), Space::Kernel);
+            images.push(TracedImage { name, space, build_id: None, mappings: Vec::new() });
+            images.len() - 1
+        });
+        if let Some(image) = images.get_mut(position) {
+            image.mappings.push(mapping);
         }
         true
     }
