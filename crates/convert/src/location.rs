@@ -6,8 +6,8 @@ use std::path::Path;
 use mepof_address::{Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
 use mepof_trace::{
-    Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, LocateError, Located, Space,
-    locate,
+    Addressing, Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, LocateError,
+    Located, Space, locate,
 };
 
 use crate::symbols;
@@ -56,7 +56,10 @@ impl Location {
             other_build = Some(Reason::OtherBuild { traced, binary, given, subject });
         }
         let (located, note) = match located {
-            Ok(located) => (located, None),
+            Ok(located) => {
+                let note = are_offsets(facts, &located.placement).then(|| OFFSETS.to_owned());
+                (located, note)
+            }
             Err(LocateError::NotMapped { name, .. }) if binary.is_relocatable() => {
                 (Located::default(), Some(format!("{name} was not loaded")))
             }
@@ -92,6 +95,16 @@ impl Location {
         };
         Ok(Self { placement, shared, build_id_match, other_build, note })
     }
+}
+
+const OFFSETS: &str = "addresses are read as offsets from the first executable segment, as \
+    llvm-profgen writes them without --use-offset=0";
+
+/// Whether the addresses of an input were taken for offsets, so that the binary was at
+/// `placement`.
+fn are_offsets(facts: &Facts, placement: &Placement) -> bool {
+    matches!(facts.addressing, Addressing::ImageOrTextOffset { .. })
+        && placement.regions().iter().any(|region| region.runtime.0 != region.image.0)
 }
 
 /// Where a binary ran, as far as an input says.

@@ -16,10 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use mepof_address::ImageAddress;
 use mepof_binary::Binary;
 use mepof_convert::{
     BranchTrace, ConvertError, Converted, ProfileOptions, Request, autofdo, judge,
 };
+use mepof_trace::output::unsymbolized;
 use mepof_trace::{Space, TraceError};
 use walk::{Directory, Stack, compile, perf_script, run, walk};
 
@@ -27,6 +29,7 @@ const PROBES: &str = "-fpseudo-probe-for-profiling";
 /// A program that is linked as a kernel is.
 const KERNEL: [&str; 3] =
     ["-mcmodel=kernel", "-Wl,-Ttext=0xffffffff81000000", "-Wl,--defsym=_stext=_start"];
+const KERNEL_AT: u64 = 0xffff_ffff_8100_0000;
 const MODULE_AT: u64 = 0xffff_ffff_c000_0000;
 
 fn read(
@@ -102,18 +105,22 @@ fn module(directory: &Path, name: &str, flags: &[&str]) -> PathBuf {
 /// Where a kernel and a module called `name` were, and samples of both.
 fn with_module(kernel: &Path, module: &Path, name: &str) -> String {
     let start = Binary::open(kernel).unwrap().symbol("_stext").unwrap().0;
+    let mapped = format!(
+        "PERF_RECORD_MMAP -1/0: [{start:#x}(0x100000) @ {start:#x}]: x [kernel.kallsyms]_stext\n"
+    );
+    mapped + &of_module(module, name, start) + &walked(kernel)
+}
+
+/// Where a module called `name` was, and samples of calls of it from `start`.
+fn of_module(module: &Path, name: &str, start: u64) -> String {
     let binary = Binary::open(module).unwrap();
     let text = binary.sections().iter().find(|section| section.name == ".text").unwrap();
     let function = binary.functions().iter().find(|function| function.name == "twin").unwrap();
     let at = MODULE_AT + (function.addresses.start.0 - text.addresses.start.0);
     let last = MODULE_AT + (function.addresses.end.0 - text.addresses.start.0) - 1;
     let stack: Stack = vec![(last, start), (start + 1, at)];
-    let mapped = format!(
-        "PERF_RECORD_MMAP -1/0: [{start:#x}(0x100000) @ {start:#x}]: x [kernel.kallsyms]_stext\n\
-         PERF_RECORD_MMAP -1/0: [{MODULE_AT:#x}(0x1000) @ 0]: x [{name}]\n"
-    );
-    let samples = perf_script(&vec![stack; 50]);
-    mapped + &walked(kernel) + &samples
+    let mapped = format!("PERF_RECORD_MMAP -1/0: [{MODULE_AT:#x}(0x1000) @ 0]: x [{name}]\n");
+    mapped + &perf_script(&vec![stack; 50])
 }
 
 #[test]
@@ -142,6 +149,42 @@ fn a_module_goes_by_lines_beside_a_kernel_that_does() {
     let (profile, converted) = converted(&recording);
     assert!(!converted.profile.probe_based && profile.contains("twin"));
     assert!(converted.verdict.notes.is_empty(), "{:?}", converted.verdict.notes);
+}
+
+/// The records of a binary as `llvm-profgen --use-offset=0` prints them, or as offsets from `base`.
+fn unsymbolized(recording: &BranchTrace, base: Option<ImageAddress>) -> String {
+    let mut text = Vec::new();
+    unsymbolized::write(&recording.images[0].trace, base, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn text_of_a_module_alone_is_read() {
+    let directory = Directory::new("module-text");
+    let extra = module(&directory.0, "extra", &[]);
+    let recording =
+        read(&extra, &[], &of_module(&extra, "extra", KERNEL_AT), Space::Kernel).unwrap();
+    let expected = &recording.images[0].trace.branches;
+    let text = unsymbolized(&recording, None);
+    let found = read(&extra, &[], &text, Space::Kernel).unwrap();
+    // Branches out of the binary are left out there.
+    assert_eq!(found.images[0].trace.branches, expected[..1]);
+    assert_eq!(expected[0].to, found.images[0].binary.symbol("twin"));
+}
+
+#[test]
+fn addresses_of_a_kernel_in_the_lower_half_are_no_offsets() {
+    let directory = Directory::new("lower-half");
+    let kernel = compile(&directory.0, &["-Wl,-Ttext=0x60001000", "-Wl,--defsym=_stext=_start"]);
+    let recording = read(&kernel, &[], &walked(&kernel), Space::Kernel).unwrap();
+    let expected = &recording.images[0].trace.branches;
+    for base in [None, recording.images[0].binary.executable_base()] {
+        let text = unsymbolized(&recording, base);
+        let found = read(&kernel, &[], &text, Space::Kernel).unwrap();
+        assert_eq!(&found.images[0].trace.branches, expected, "{base:?}");
+        let notes = &found.inputs[0].facts.notes;
+        assert_eq!(notes.iter().any(|note| note.contains("offsets")), base.is_some(), "{notes:?}");
+    }
 }
 
 #[test]

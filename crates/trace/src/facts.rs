@@ -73,9 +73,15 @@ pub enum Addressing {
     Runtime,
     /// As the linker gave them: the input was made from the binary.
     Image,
-    /// Bytes from the linked address of the binary's first executable segment. They wrap
-    /// around: an address below the segment is close to 2^64.
-    TextOffset,
+    /// Those of the first binary as the linker gave them, or bytes from the linked address of its
+    /// first executable segment. The latter wrap around: an address below the segment is close to
+    /// 2^64. The input does not say which, and the binary tells.
+    ImageOrTextOffset {
+        /// The lowest address that must be in the binary.
+        lowest: u64,
+        /// The highest such address.
+        highest: u64,
+    },
 }
 
 /// What an input says about itself.

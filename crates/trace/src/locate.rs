@@ -55,7 +55,7 @@ pub struct BinaryFacts<'a> {
     pub build_id: Option<&'a BuildId>,
     /// Its sections with code, in the order of the section table.
     pub sections: Vec<CodeSection>,
-    /// The linked address of its first executable segment, for [`Addressing::TextOffset`].
+    /// The linked address of its first executable segment, for offsets from that.
     pub segment: Option<ImageAddress>,
 }
 
@@ -174,9 +174,10 @@ pub fn locate(
     match facts.addressing {
         Addressing::Runtime => {}
         Addressing::Image => return Ok(located(shifted(binary, 0), Vec::new(), false)),
-        Addressing::TextOffset => {
-            let segment = binary.segment.ok_or(LocateError::NoCode)?;
-            let slide = segment.0.wrapping_neg();
+        Addressing::ImageOrTextOffset { lowest, highest } => {
+            let offset_from =
+                binary.segment.filter(|&from| are_offsets(binary, from, lowest, highest));
+            let slide = offset_from.map_or(0, |from| from.0.wrapping_neg());
             return Ok(located(shifted(binary, slide), Vec::new(), false));
         }
     }
@@ -191,6 +192,26 @@ pub fn locate(
         }
         BinaryKind::Module { name, code } => module(facts, space, binary, hints, name, code),
         BinaryKind::Program(name) => program(facts, space, binary, hints, name),
+    }
+}
+
+/// Whether `lowest` and `highest` are rather offsets from `from` than addresses: more of them lie in
+/// the code then, or as many, as llvm-profgen writes offsets by default.
+fn are_offsets(binary: &BinaryFacts<'_>, from: ImageAddress, lowest: u64, highest: u64) -> bool {
+    let in_code = |slide: u64| {
+        let contains = |address: &u64| {
+            let address = ImageAddress(address.wrapping_add(slide));
+            binary.sections.iter().any(|section| section.addresses.contains(&address))
+        };
+        [lowest, highest].iter().filter(|address| contains(address)).count()
+    };
+    // Both may be of other code, on two sides of this one.
+    let is_around = |section: &CodeSection| {
+        lowest < section.addresses.start.0 && section.addresses.end.0 <= highest
+    };
+    match (in_code(0), in_code(from.0)) {
+        (0, 0) => !binary.sections.iter().any(is_around),
+        (addresses, offsets) => offsets >= addresses,
     }
 }
 

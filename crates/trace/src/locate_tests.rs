@@ -228,6 +228,34 @@ fn a_program_is_placed_by_its_offsets_in_the_file() {
 fn addresses_of_the_image_stay_and_offsets_count_from_the_segment() {
     let image = Facts { addressing: Addressing::Image, ..Facts::default() };
     assert_eq!(placed(&find(&image, &vmlinux()).unwrap(), LINKED + 5), Some(LINKED + 5));
-    let offsets = Facts { addressing: Addressing::TextOffset, ..Facts::default() };
-    assert_eq!(placed(&find(&offsets, &vmlinux()).unwrap(), 5), Some(LINKED + 5));
+    let either = |lowest, highest| Facts {
+        addressing: Addressing::ImageOrTextOffset { lowest, highest },
+        ..Facts::default()
+    };
+    let offsets = find(&either(5, 0x100), &vmlinux()).unwrap();
+    assert_eq!(placed(&offsets, 5), Some(LINKED + 5));
+    // A 32-bit kernel: neither its top bit nor that of 64 tells.
+    let low = |linked: u64| BinaryFacts {
+        sections: vec![section(".text", linked, 0x8000, 4096)],
+        segment: Some(ImageAddress(linked)),
+        ..vmlinux()
+    };
+    let kernel = low(0xc010_8000);
+    let linked = find(&either(0xc010_8004, 0xc010_9000), &kernel).unwrap();
+    assert_eq!(placed(&linked, 0xc010_8004), Some(0xc010_8004));
+    // What is of modules there does not matter.
+    for (lowest, highest) in [(0xbf00_0000, 0xc010_9000), (0xbf00_0000, 0xc800_0000)] {
+        let linked = find(&either(lowest, highest), &kernel).unwrap();
+        assert_eq!(placed(&linked, 0xc010_8004), Some(0xc010_8004));
+    }
+    for highest in [0x1000, 0x700_0000] {
+        let offsets = find(&either(4, highest), &kernel).unwrap();
+        assert_eq!(placed(&offsets, 4), Some(0xc010_8004));
+    }
+    // Where both are possible, they are offsets, as llvm-profgen writes them by default.
+    assert_eq!(placed(&find(&either(0x1200, 0x1300), &low(0x1000)).unwrap(), 0), Some(0x1000));
+    assert_eq!(placed(&find(&either(0x1200, 0x8800), &low(0x1000)).unwrap(), 0), None);
+    // A module has no segment.
+    let module = find(&either(0x1000, 0x1300), &ko()).unwrap();
+    assert_eq!(placed(&module, 0x1004), Some(0x1004));
 }

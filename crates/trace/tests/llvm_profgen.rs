@@ -137,9 +137,10 @@ fn perf_script_gives_the_branches_and_ranges_of_llvm_profgen() {
         assert!(ours == expected, "ours, theirs: {differing:?}");
         // What they wrote is read, and it reads what we write.
         let (facts, again) = read_aggregate(&theirs, Format::Unsymbolized);
-        if offset {
-            assert_eq!(facts.addressing, Addressing::TextOffset);
-        }
+        let Addressing::ImageOrTextOffset { lowest, .. } = facts.addressing else {
+            panic!("{:?}", facts.addressing)
+        };
+        assert_eq!(lowest < TEXT, offset);
         let again = placed(&again, if offset { 0 } else { TEXT }, TEXT);
         assert_eq!((again.branches, again.ranges), (inwards(&trace), trace.ranges.clone()));
         let (text, profile) = (directory.join("ours.txt"), directory.join("profile.txt"));

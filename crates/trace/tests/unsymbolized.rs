@@ -10,6 +10,8 @@ use mepof_trace::input::unsymbolized;
 use mepof_trace::{Addressing, Cause, Facts, TraceError};
 use reading::{Collected, Inputs};
 
+const KERNEL: u64 = 0xffff_ffff_8100_0000;
+
 fn read(text: &str) -> Result<(Facts, Collected), TraceError> {
     let mut found = Collected::default();
     let facts = Inputs::default().with(|options| {
@@ -26,18 +28,22 @@ fn ranges_and_branches_are_read() {
         let (facts, found) = read(text).unwrap();
         assert_eq!(found.samples, ["10..2f x3", "40..4a x1", "2f>40 x7"]);
         assert_eq!((facts.samples.used, facts.samples.read()), (3, 3));
-        assert_eq!(facts.addressing, Addressing::TextOffset);
-        assert_eq!(facts.notes.len(), 1);
+        let (lowest, highest) = (0x10, 0x4a);
+        assert_eq!(facts.addressing, Addressing::ImageOrTextOffset { lowest, highest });
+        assert!(facts.notes.is_empty());
     }
 }
 
 #[test]
-fn addresses_of_a_kernel_are_told_from_offsets() {
-    let text = "1\nFFFFFFFF81000010-FFFFFFFF81000020:3\n1\n1->FFFFFFFF81000010:7\n";
-    assert_eq!(read(text).unwrap().0.addressing, Addressing::Image);
-    // A source outside of the binary wraps around.
-    let text = "1\n10-20:3\n1\nFFFFFFFFFFDFF001->10:7\n";
-    assert_eq!(read(text).unwrap().0.addressing, Addressing::TextOffset);
+fn ranges_say_what_the_addresses_are_and_targets_if_there_are_none() {
+    for (text, lowest, highest) in [
+        // A source outside of the binary wraps around.
+        ("1\n10-20:3\n1\nFFFFFFFFFFDFF001->8:7\n", 0x10, 0x20),
+        ("0\n2\n1->FFFFFFFF81000010:7\n1->FFFFFFFF81000000:7\n", KERNEL, KERNEL + 0x10),
+    ] {
+        let addressing = Addressing::ImageOrTextOffset { lowest, highest };
+        assert_eq!(read(text).unwrap().0.addressing, addressing);
+    }
 }
 
 #[test]

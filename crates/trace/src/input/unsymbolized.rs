@@ -67,13 +67,13 @@ pub fn parse<R: Read, S: Sink>(
             }
             Some(Line::Range { first, last, count }) => {
                 section.line();
-                section.highest = section.highest.max(Some(last));
+                section.ranges.add(first, last);
                 sink.range(RuntimeAddress(first), RuntimeAddress(last), count);
                 facts.samples.used += 1;
             }
             Some(Line::Branch { from, to, count }) => {
                 section.line();
-                section.highest_target = section.highest_target.max(Some(to));
+                section.targets.add(to, to);
                 sink.branch(RuntimeAddress(from), RuntimeAddress(to), count);
                 facts.samples.used += 1;
                 facts.entries.used = facts.entries.used.saturating_add(count);
@@ -106,8 +106,19 @@ struct Section {
     missing: u64,    // lines that the last number still promises
     disagrees: bool, // whether a number was wrong
     contexts: u64,
-    highest: Option<u64>, // of ranges
-    highest_target: Option<u64>,
+    ranges: Bounds,
+    targets: Bounds,
+}
+
+/// The lowest and the highest of some addresses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bounds(Option<(u64, u64)>);
+
+impl Bounds {
+    fn add(&mut self, low: u64, high: u64) {
+        let (lowest, highest) = self.0.unwrap_or((low, high));
+        self.0 = Some((lowest.min(low), highest.max(high)));
+    }
 }
 
 impl Section {
@@ -125,18 +136,8 @@ impl Section {
 
     fn say(self, facts: &mut Facts) {
         // Sources may lie outside of the binary, and are then no guide.
-        let highest = self.highest.or(self.highest_target).unwrap_or_default();
-        facts.addressing = match highest >> 63 {
-            0 => {
-                facts.notes.push(
-                    "addresses are read as offsets from the first executable segment, as \
-                     llvm-profgen writes them without --use-offset=0"
-                        .to_owned(),
-                );
-                Addressing::TextOffset
-            }
-            _ => Addressing::Image,
-        };
+        let (lowest, highest) = self.ranges.0.or(self.targets.0).unwrap_or_default();
+        facts.addressing = Addressing::ImageOrTextOffset { lowest, highest };
         if self.contexts > 0 {
             let contexts = self.contexts;
             facts.notes.push(format!("counts of {contexts} calling contexts were added up"));

@@ -47,7 +47,9 @@ pub(super) fn record(text: &[u8]) -> Option<Record> {
 /// `[START(SIZE) @ OFFSET MAJOR:MINOR INODE GENERATION]: r-xp NAME` or
 /// `[START(SIZE) @ OFFSET <BUILD-ID>]: r-xp NAME`.
 fn mapped(text: &[u8]) -> Option<Record> {
-    let rest = text.get(memmem::find(text, b": [")? + 3..)?;
+    let process = memmem::find(text, b": [")?;
+    let (head, rest) = (text.get(..process)?, text.get(process + 3..)?);
+    let of_no_process = memmem::find(head, b" -1/").is_some();
     let (start, rest) = number(rest)?;
     let (size, rest) = number(rest.strip_prefix(b"(")?)?;
     let (offset, rest) = number(rest.strip_prefix(b") @ ")?)?;
@@ -64,7 +66,9 @@ fn mapped(text: &[u8]) -> Option<Record> {
     let space = match of_kernel {
         true if name.starts_with("[guest.") => Space::GuestKernel,
         true => Space::Kernel,
-        false if module_name(&name).is_some() && start >> 63 == 1 => Space::Kernel,
+        false if module_name(&name).is_some() && (of_no_process || start >> 63 == 1) => {
+            Space::Kernel
+        }
         false => Space::User,
     };
     // Of the kernel and its modules, perf writes no protection beside a build-id.
@@ -141,6 +145,9 @@ mod tests {
             ));
             assert_eq!(module.space, Space::Kernel, "{suffix}");
         }
+        // A 32-bit Arm kernel's modules lie below it.
+        let low = mapped("MMAP -1/0: [0xbf000000(0x9000) @ 0]: x /lib/modules/6.12.7/nf_tables.ko");
+        assert_eq!(low.space, Space::Kernel);
         let data = "MMAP2 7/7: [0x7000(0x1000) @ 0x2000 <abcdef01>]: r--p /usr/lib/a.so";
         assert_eq!(record(data.as_bytes()), Some(Record::Other));
     }
