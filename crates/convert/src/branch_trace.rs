@@ -103,6 +103,8 @@ impl BranchTrace {
                 let kallsyms = kallsyms.as_ref().map(|(path, text)| (*path, text.as_str()));
                 let at = if facts.format == NAMED {
                     Location::of_names(&image.binary, index)
+                } else if index > 0 && facts.addressing != Addressing::Runtime {
+                    Location::left_out(&facts, &image.binary)
                 } else {
                     Location::find(
                         path,

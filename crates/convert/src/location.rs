@@ -37,6 +37,19 @@ impl Location {
         }
     }
 
+    /// Of a module that an input of one binary's addresses has nothing of.
+    pub fn left_out(facts: &Facts, module: &Binary) -> Self {
+        let (path, format) = (module.path().display(), &facts.format);
+        let note = format!("{path} is left out: {format} does not say where modules ran");
+        Self {
+            placement: Placement::default(),
+            shared: Vec::new(),
+            build_id_match: BuildIdMatch::Unknown,
+            other_build: None,
+            note: Some(note),
+        }
+    }
+
     /// Finds out where `binary` ran when an input was recorded. `kallsyms` is a file and its text.
     pub fn find(
         path: &Path,

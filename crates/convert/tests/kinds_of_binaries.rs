@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::ImageAddress;
@@ -22,7 +23,7 @@ use mepof_convert::{
     BranchTrace, ConvertError, Converted, ProfileOptions, Request, autofdo, judge,
 };
 use mepof_trace::output::unsymbolized;
-use mepof_trace::{Space, TraceError};
+use mepof_trace::{Cause, Space, TraceError};
 use walk::{Directory, Stack, compile, perf_script, run, walk};
 
 const PROBES: &str = "-fpseudo-probe-for-profiling";
@@ -156,6 +157,26 @@ fn unsymbolized(recording: &BranchTrace, base: Option<ImageAddress>) -> String {
     let mut text = Vec::new();
     unsymbolized::write(&recording.images[0].trace, base, &mut text).unwrap();
     String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn text_of_one_binary_leaves_modules_out() {
+    let directory = Directory::new("text");
+    let kernel = compile(&directory.0, &KERNEL);
+    let extra = module(&directory.0, "extra", &[]);
+    let recording = read(&kernel, &[], &walked(&kernel), Space::Kernel).unwrap();
+    for base in [None, recording.images[0].binary.executable_base()] {
+        // What is no offset or address of the kernel may be one of a module.
+        let elsewhere = "1\nffffffffc0000010-ffffffffc0000020:3\n0\n";
+        let text = unsymbolized(&recording, base) + elsewhere;
+        let found = read(&kernel, slice::from_ref(&extra), &text, Space::Kernel).unwrap();
+        assert_eq!(found.images[0].trace.branches, recording.images[0].trace.branches);
+        let dropped = found.images[0].trace.mapped_ranges.dropped_for(Cause::OutsideBinary);
+        assert_eq!((dropped, &found.images[1].trace.branches[..]), (3, &[][..]));
+        let notes = &found.inputs[0].facts.notes;
+        let said = notes.iter().filter(|note| note.contains("extra.ko is left out")).count();
+        assert_eq!(said, 1, "{notes:?}");
+    }
 }
 
 #[test]
