@@ -164,6 +164,12 @@ impl BranchTrace {
         read_input(&input.path, request, &options, &self.images, sink)
     }
 
+    /// Whether an input says where the binary at `index` was.
+    pub(crate) fn has_located(&self, index: usize) -> bool {
+        let placements = self.inputs.iter().filter_map(|input| input.placements.get(index));
+        placements.into_iter().any(|placement| !placement.regions().is_empty())
+    }
+
     /// Samples that were used, of all inputs; `None` if one of them is exact, and so has no
     /// sampling error.
     pub(crate) fn samples(&self) -> Option<u64> {

@@ -1,4 +1,6 @@
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use mepof_address::ImageAddress;
 use mepof_binary::{
@@ -8,7 +10,7 @@ use mepof_profile::{Merger, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ConvertError;
-use crate::autofdo::{line_profile, unexecuted};
+use crate::autofdo::{canonical, line_profile, unexecuted};
 use crate::branch_trace::BranchTrace;
 use crate::check::check;
 use crate::code::Code;
@@ -55,6 +57,9 @@ pub struct ProfileOptions {
     pub locations: Locations,
     /// Where counts are inferred.
     pub inference: Inference,
+    /// Whether to list all functions of the binaries that it covers, so that those without samples
+    /// are cold.
+    pub symbol_list: bool,
 }
 
 /// A profile, and whether it is worth building with.
@@ -76,7 +81,11 @@ pub fn autofdo(
     let mut profiles = Vec::new();
     let mut binaries = Vec::new();
     let mut notes = Vec::new();
-    for image in &branch_trace.images {
+    let mut left_out = Vec::new();
+    for (index, image) in branch_trace.images.iter().enumerate() {
+        if !branch_trace.has_located(index) {
+            left_out.push(index);
+        }
         let has_probes = options.locations == Locations::Best && has_probes(&image.binary);
         if profiles.is_empty() && !has_probes {
             // Locations of two kinds do not go together: the first binary says which.
@@ -91,16 +100,32 @@ pub fn autofdo(
                 ));
             }
             binaries.push(verdict);
+            left_out.push(index);
             continue;
         }
         let (profile, verdict) = of_image(image, options)?;
         profiles.push((profile, image.binary.path()));
         binaries.push(verdict);
     }
-    let profile = join(profiles, &mut notes)?;
+    let mut profile = join(profiles, &mut notes)?;
+    if options.symbol_list {
+        profile.symbols = symbols(branch_trace, &left_out);
+    }
     let totals = profile.functions.values().map(|function| function.total);
     let verdict = Verdict { notes, ..conclude(branch_trace, binaries, totals) };
     Ok(Converted { profile, verdict })
+}
+
+/// The names of the functions of all binaries, as profiles have them, except those that binaries
+/// have that were left out: nothing says that these are cold.
+fn symbols(branch_trace: &BranchTrace, left_out: &[usize]) -> Vec<Arc<str>> {
+    let (mut covered, mut unknown) = (BTreeSet::new(), FxHashSet::default());
+    for (index, image) in branch_trace.images.iter().enumerate() {
+        let entries = image.binary.functions().iter().filter(|function| function.is_entry);
+        let names = entries.map(|function| canonical(&function.name));
+        if left_out.contains(&index) { unknown.extend(names) } else { covered.extend(names) }
+    }
+    covered.into_iter().filter(|name| !unknown.contains(name)).map(Arc::from).collect()
 }
 
 fn has_probes(binary: &Binary) -> bool {

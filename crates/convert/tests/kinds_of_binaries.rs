@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use mepof_address::ImageAddress;
 use mepof_binary::Binary;
 use mepof_convert::{
-    BranchTrace, ConvertError, Converted, ProfileOptions, Request, autofdo, judge,
+    BranchTrace, ConvertError, Converted, Locations, ProfileOptions, Request, autofdo, judge,
 };
 use mepof_trace::output::unsymbolized;
 use mepof_trace::{Cause, Space, TraceError};
@@ -206,6 +206,28 @@ fn addresses_of_a_kernel_in_the_lower_half_are_no_offsets() {
         let notes = &found.inputs[0].facts.notes;
         assert_eq!(notes.iter().any(|note| note.contains("offsets")), base.is_some(), "{notes:?}");
     }
+}
+
+#[test]
+fn functions_of_a_module_that_was_left_out_are_not_listed() {
+    let directory = Directory::new("listed");
+    let kernel = compile(&directory.0, &[&[PROBES][..], &KERNEL].concat());
+    let extra = module(&directory.0, "extra", &[]);
+    let text = with_module(&kernel, &extra, "extra");
+    let listed = |modules: &[PathBuf], text: &str, locations| {
+        let options = ProfileOptions { locations, symbol_list: true, ..ProfileOptions::default() };
+        let recording = read(&kernel, modules, text, Space::Kernel).unwrap();
+        autofdo(&recording, options).unwrap().profile.symbols
+    };
+    let alone = listed(&[], &text, Locations::Best);
+    assert!(alone.iter().any(|name| &**name == "_start"), "{alone:?}");
+    let module = slice::from_ref(&extra);
+    // It has no probes, or was not loaded.
+    assert_eq!(listed(module, &text, Locations::Best), alone);
+    assert_eq!(listed(module, &walked(&kernel), Locations::Lines), alone);
+    let both = listed(module, &text, Locations::Lines);
+    assert_eq!(both.len(), alone.len() + 1);
+    assert!(both.iter().any(|name| &**name == "twin"), "{both:?}");
 }
 
 #[test]

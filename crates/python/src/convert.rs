@@ -1,12 +1,10 @@
 //! Converts branch traces.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_convert::{BranchTrace, Inference, ProfileOptions, Quality, Reason, Verdict};
-use mepof_profile::{SuffixElision, canonical_name};
 use mepof_trace::ImageTrace;
 use serde::Serialize;
 
@@ -30,8 +28,6 @@ pub(crate) struct Conversion {
     pub options: ProfileOptions,
     /// Names as MD5 hashes.
     pub md5_names: bool,
-    /// Whether to name all functions of the binaries, so that those without samples are cold.
-    pub symbol_list: bool,
     pub path_cloning: bool,
     pub allow_poor: bool,
 }
@@ -43,15 +39,6 @@ pub(crate) struct Converted {
     /// Why it is poor, for people.
     reasons: Vec<String>,
     verdict: Verdict,
-}
-
-/// The names of the functions of all binaries, as profiles have them.
-fn symbols(trace: &BranchTrace) -> Vec<Arc<str>> {
-    let functions = trace.images.iter().flat_map(|image| image.binary.functions());
-    let entries = functions.filter(|function| function.is_entry);
-    let names =
-        entries.map(|function| canonical_name(&function.name, SuffixElision::Selected, true));
-    names.collect::<BTreeSet<_>>().into_iter().map(Arc::from).collect()
 }
 
 pub(crate) fn convert(
@@ -68,10 +55,7 @@ pub(crate) fn convert(
     let mut files = Files::default();
     let verdict = match conversion.format.writer {
         Writer::Profile(write) => {
-            let mut converted = mepof_convert::autofdo(&branch_trace, conversion.options)?;
-            if conversion.symbol_list {
-                converted.profile.symbols = symbols(&branch_trace);
-            }
+            let converted = mepof_convert::autofdo(&branch_trace, conversion.options)?;
             if is_welcome(&converted.verdict, conversion) {
                 files.write(&conversion.output, |out| {
                     write(&converted.profile, conversion.md5_names, out)
@@ -108,7 +92,7 @@ fn unused_options(conversion: &Conversion) -> Result<(), Fault> {
     let format = conversion.format;
     for (option, is_given) in [
         ("--md5-names", conversion.md5_names),
-        ("--symbol-list", conversion.symbol_list),
+        ("--symbol-list", conversion.options.symbol_list),
         ("--path-cloning", conversion.path_cloning),
     ] {
         if is_given && !format.options.contains(&option) {

@@ -126,16 +126,9 @@ mod _engine {
         let locations = if lines { Locations::Lines } else { Locations::Best };
         let found = INFERENCES.iter().find(|(known, _)| *known == infer).map(|&(_, infer)| infer);
         let inference = named("inference", infer, found, INFERENCES.iter().map(|&(name, _)| name))?;
-        let options = ProfileOptions { locations, inference };
-        let conversion = Conversion {
-            format,
-            output,
-            options,
-            md5_names,
-            symbol_list,
-            path_cloning,
-            allow_poor,
-        };
+        let options = ProfileOptions { locations, inference, symbol_list };
+        let conversion =
+            Conversion { format, output, options, md5_names, path_cloning, allow_poor };
         let Recording { records, on_progress } = recording.get();
         let tell = on_progress.as_ref().map(|tell| tell.bind(py));
         document(work::run(py, tell, |cancelled, progress| {
