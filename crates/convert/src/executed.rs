@@ -91,6 +91,7 @@ mod tests {
             from: Some(ImageAddress(from)),
             to: Some(ImageAddress(to)),
             count,
+            single: 0,
         };
         let branches = vec![branch(109, 110, 2), branch(134, 125, 3), branch(99, 135, 4)];
         let trace = ImageTrace { branches, ..ImageTrace::default() };

@@ -236,7 +236,7 @@ fn addresses_of_the_image_stay_and_offsets_count_from_the_segment() {
     assert_eq!(placed(&offsets, 5), Some(LINKED + 5));
     // A 32-bit kernel: neither its top bit nor that of 64 tells.
     let low = |linked: u64| BinaryFacts {
-        sections: vec![section(".text", linked, 0x8000, 4096)],
+        sections: vec![section(".text", linked, 0x8000)],
         segment: Some(ImageAddress(linked)),
         ..vmlinux()
     };
