@@ -33,6 +33,7 @@ fn read(bytes: Vec<u8>) -> Result<(usize, usize), BinaryError> {
         let _ = binary.contents_of(header);
     }
     let mut addresses = Vec::new();
+    let _ = binary.loaded_code();
     for function in binary.functions() {
         let _ = binary.code(function.addresses.clone());
         let _ = binary.code_kind(function.addresses.start);

@@ -7,8 +7,9 @@ use mepof_address::{Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
 use mepof_trace::{
     Addressing, Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, LocateError,
-    Located, Space, locate,
+    Located, Space, locate, module_symbols,
 };
+use rustc_hash::FxHashMap;
 
 use crate::symbols;
 use crate::verdict::{BuildIdMatch, Reason};
@@ -59,9 +60,8 @@ impl Location {
         space: Space,
         kallsyms: Option<(&Path, &str)>,
     ) -> Result<Self, ConvertError> {
-        let about = facts_of(binary);
-        let hints = Hints { kallsyms: kallsyms.map(|(_, text)| text), ..Hints::default() };
-        let (located, differs) = locate_any_build(facts, space, &about, hints);
+        let text = kallsyms.map(|(_, text)| text);
+        let (located, differs) = locate_any_build(facts, space, binary, text);
         let mut other_build = None;
         if let Some(LocateError::BuildIdDiffers { recorded, binary: given, .. }) = differs {
             let (traced, given) = (recorded.to_string(), given.to_string());
@@ -137,8 +137,7 @@ pub fn place(
     space: Space,
     kallsyms: Option<&str>,
 ) -> Result<Placed, LocateError> {
-    let hints = Hints { kallsyms, ..Hints::default() };
-    let (located, differs) = locate_any_build(facts, space, &facts_of(binary), hints);
+    let (located, differs) = locate_any_build(facts, space, binary, kallsyms);
     match located {
         Ok(located) => Ok(Placed { placement: located.placement, doubt: differs }),
         Err(doubt @ (LocateError::NoKernelMapping | LocateError::OtherKernel { .. })) => {
@@ -152,9 +151,12 @@ pub fn place(
 fn locate_any_build(
     facts: &Facts,
     space: Space,
-    about: &BinaryFacts<'_>,
-    hints: Hints<'_>,
+    binary: &Binary,
+    kallsyms: Option<&str>,
 ) -> (Result<Located, LocateError>, Option<LocateError>) {
+    let about = &facts_of(binary);
+    let module_sections = &kallsyms.map_or_else(Vec::new, |text| module_sections(text, binary));
+    let hints = Hints { kallsyms, module_sections, ..Hints::default() };
     match locate(facts, space, about, &hints) {
         Err(differs @ LocateError::BuildIdDiffers { .. }) => {
             let hints = Hints { any_build_id: true, ..hints };
@@ -182,6 +184,32 @@ fn facts_of(binary: &Binary) -> BinaryFacts<'_> {
     let sections = sections.collect();
     let (build_id, segment) = (binary.build_id(), binary.executable_base());
     BinaryFacts { kind, build_id, sections, segment }
+}
+
+/// Where the sections of a module were, by the symbols in a copy of /proc/kallsyms whose names it
+/// has once.
+fn module_sections(kallsyms: &str, binary: &Binary) -> Vec<(String, RuntimeAddress)> {
+    if !binary.is_relocatable() {
+        return Vec::new();
+    }
+    let mut addresses = FxHashMap::default();
+    // It was read before: there is no error to come.
+    for symbol in binary.symbols_of_code().unwrap_or_default() {
+        let known = addresses.entry(symbol.name).or_insert(Some(symbol.address));
+        *known = known.filter(|known| *known == symbol.address);
+    }
+    let mut sections = FxHashMap::default();
+    for (runtime, name) in module_symbols(kallsyms, binary.path()) {
+        let Some(Some(address)) = addresses.get(name.as_bytes()) else { continue };
+        let mut all = binary.sections().iter();
+        let Some(section) = all.find(|section| section.addresses.contains(address)) else {
+            continue;
+        };
+        let offset = address.0 - section.addresses.start.0;
+        let start = RuntimeAddress(runtime.0.wrapping_sub(offset));
+        sections.entry(section.name.clone()).or_insert(start);
+    }
+    sections.into_iter().collect()
 }
 
 /// Where the linker put the binary.

@@ -11,6 +11,7 @@ use crate::architecture::{
     Architecture, BranchRecorder, CodeKind, Decoder, Step, arm_mapping_symbol, has_magic, word,
 };
 use crate::instruction::{Flow, Instruction, displaced, signed};
+use crate::module_table::{ModuleTable, TableSize};
 use crate::patch_table::PatchTable;
 use crate::relocation::{Relocation, set_bits};
 
@@ -70,6 +71,26 @@ impl Architecture for Aarch64 {
     /// Source: Linux 6.12, `arch/arm64/include/asm/alternative.h` (`struct alt_instr`).
     fn patch_tables(&self) -> &'static [PatchTable] {
         const { &[PatchTable::JUMP_LABELS, PatchTable::alternatives(&[12], |_| 10)] }
+    }
+
+    /// Source: Linux 6.12, `arch/arm64/kernel/module-plts.c`. Before 6.5, commit ea3752ba9685
+    /// "arm64: module: mandate MODULE_PLTS", the sizes depend on the configuration. They are larger
+    /// on a Cortex-A53 with erratum 843419, which records no branch stacks.
+    fn module_tables(&self) -> &'static [ModuleTable] {
+        const fn table(
+            section: &'static str,
+            alignment: u64,
+            branches: &'static [u32],
+        ) -> ModuleTable {
+            let size = TableSize { since: (6, 5), alignment, entry_size: 12, entries: 1, branches };
+            ModuleTable { section, size: Some(size) }
+        }
+        const {
+            &[
+                table(".plt", 64, &[elf::R_AARCH64_JUMP26.0, elf::R_AARCH64_CALL26.0]),
+                table(".text.ftrace_trampoline", 4, &[]),
+            ]
+        }
     }
 
     fn decode(&self, _thumb: bool, address: ImageAddress, code: &[u8]) -> Option<Instruction> {

@@ -1,6 +1,7 @@
 use mepof_address::ImageAddress;
 
 use crate::instruction::Instruction;
+use crate::module_table::ModuleTable;
 use crate::patch_table::PatchTable;
 use crate::relocation::Relocation;
 
@@ -94,6 +95,11 @@ pub trait Architecture: Sync {
 
     /// The tables in which a kernel lists the code that it rewrites while it runs.
     fn patch_tables(&self) -> &'static [PatchTable];
+
+    /// The sections of a module that the kernel's loader enlarges.
+    fn module_tables(&self) -> &'static [ModuleTable] {
+        &[]
+    }
 
     /// Decodes the instruction at the start of `code`, which lies at `address`; `None` if the
     /// bytes are not an instruction.

@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use mepof_address::RuntimeAddress;
+
 use crate::TraceError;
 use crate::input::compression;
+use crate::input::perf_data::module_name;
 
 /// Bytes that are read: it has a few megabytes, and more is something else.
 const MAX_BYTES: u64 = 64 << 20;
@@ -38,6 +41,21 @@ pub(crate) fn symbol(line: &str) -> Option<(u64, &str)> {
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
     let is_type = words.next()?.len() == 1;
     words.next().filter(|_| is_type).map(|name| (address, name))
+}
+
+/// Where the symbols of the module in the file `path` were, by a copy of /proc/kallsyms, from
+/// lines such as `ffffffffc0a00000 t nft_init\t[nf_tables]`. Those that are hidden are left out.
+pub fn module_symbols<'a>(
+    kallsyms: &'a str,
+    path: &Path,
+) -> impl Iterator<Item = (RuntimeAddress, &'a str)> {
+    let module = module_name(&path.to_string_lossy());
+    let of_module = kallsyms.lines().filter(move |line| {
+        let name = line.trim_ascii_end().strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
+        name.is_some_and(|(_, name)| module.as_deref() == Some(name))
+    });
+    let symbols = of_module.filter_map(symbol).filter(|&(address, _)| address != 0);
+    symbols.map(|(address, name)| (RuntimeAddress(address), name))
 }
 
 #[cfg(test)]

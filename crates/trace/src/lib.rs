@@ -30,7 +30,7 @@ pub use aggregate::Aggregate;
 pub use error::{TraceError, reason};
 pub use facts::{Addressing, Event, Facts, Mapping, Space, TracedImage};
 pub use image_trace::{Branch, FallThrough, ImageTrace, map_to_image};
-pub use kallsyms::read_kallsyms;
+pub use kallsyms::{module_symbols, read_kallsyms};
 pub use locate::{BinaryFacts, BinaryKind, CodeSection, Hints, LocateError, Located, locate};
 pub use probe::probe;
 pub use record::{BranchEntry, BranchKind, OTHER_SIDE, Sample, Sink, Speculation};

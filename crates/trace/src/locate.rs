@@ -39,8 +39,8 @@ pub enum BinaryKind {
         /// Its name as `lsmod` has it, or its file's.
         name: String,
         /// The code that it keeps, and where the kernel's loader puts that: offsets from where the
-        /// module begins.
-        code: Vec<(u64, Range<ImageAddress>)>,
+        /// module begins. `None` if the binary does not say.
+        code: Option<Vec<(u64, Range<ImageAddress>)>>,
     },
     /// A program or library, by its path or its file's name.
     Program(String),
@@ -134,6 +134,16 @@ pub enum LocateError {
         /// Some of what is there.
         known: String,
     },
+    /// The input says where a module was, but neither it nor the module where in that its code was.
+    #[error(
+        "the kernel's loader put tables before the code of {name}, whose sizes the module does not \
+         say; give a copy of /proc/kallsyms of the machine, read by root before its next boot \
+         (--kallsyms)"
+    )]
+    UnknownLayout {
+        /// The module.
+        name: String,
+    },
     /// A binary without the symbols of a kernel, where one was asked for.
     #[error(
         "{name} has no symbol _text or _stext, by which a kernel is located; give the vmlinux \
@@ -190,7 +200,9 @@ pub fn locate(
             };
             kernel(facts, space, binary, hints, symbol)
         }
-        BinaryKind::Module { name, code } => module(facts, space, binary, hints, name, code),
+        BinaryKind::Module { name, code } => {
+            module(facts, space, binary, hints, name, code.as_deref())
+        }
         BinaryKind::Program(name) => program(facts, space, binary, hints, name),
     }
 }
@@ -364,7 +376,7 @@ fn module(
     binary: &BinaryFacts<'_>,
     hints: &Hints<'_>,
     name: &str,
-    code: &[(u64, Range<ImageAddress>)],
+    code: Option<&[(u64, Range<ImageAddress>)]>,
 ) -> Result<Located, LocateError> {
     let name = module_name(name).unwrap_or_else(|| name.replace('-', "_"));
     let modules = || {
@@ -376,7 +388,10 @@ fn module(
     let regions = if hints.module_sections.is_empty() {
         let mappings = image.map(|image| image.mappings.as_slice()).unwrap_or_default();
         let mappings = mappings.iter().take(MAX_LOCATIONS);
-        mappings.flat_map(|mapping| module_regions(binary, code, mapping)).collect()
+        let regions = mappings.map(|mapping| module_regions(binary, code, mapping));
+        let regions: Option<Vec<_>> = regions.collect();
+        let unknown = || LocateError::UnknownLayout { name: name.clone() };
+        regions.ok_or_else(unknown)?.concat()
     } else {
         listed_regions(binary, hints.module_sections)
     };
@@ -395,26 +410,26 @@ fn module(
 }
 
 /// Where a mapping says the section or the part of the file that it is of was, or, with neither, the
-/// loaded `code`.
+/// loaded `code` if that is known.
 fn module_regions(
     binary: &BinaryFacts<'_>,
-    code: &[(u64, Range<ImageAddress>)],
+    code: Option<&[(u64, Range<ImageAddress>)]>,
     mapping: &Mapping,
-) -> Vec<Region> {
+) -> Option<Vec<Region>> {
     let start = mapping.addresses.start;
     if let Some(name) = &mapping.section {
-        return listed_regions(binary, &[(name.clone(), start)]);
+        return Some(listed_regions(binary, &[(name.clone(), start)]));
     }
     // perf says 0 of all modules, where a file has no code.
     if mapping.offset != 0 {
-        return file_regions(binary, mapping);
+        return Some(file_regions(binary, mapping));
     }
-    let regions = code.iter().map(|(offset, addresses)| Region {
+    let regions = code?.iter().map(|(offset, addresses)| Region {
         runtime: RuntimeAddress(start.0.wrapping_add(*offset)),
         image: addresses.start,
         size: size(addresses),
     });
-    regions.collect()
+    Some(regions.collect())
 }
 
 fn listed_regions(binary: &BinaryFacts<'_>, listed: &[(String, RuntimeAddress)]) -> Vec<Region> {

@@ -48,7 +48,7 @@ fn loaded() -> Vec<(u64, Range<ImageAddress>)> {
 
 fn ko() -> BinaryFacts<'static> {
     BinaryFacts {
-        kind: BinaryKind::Module { name: "nf_tables".to_owned(), code: loaded() },
+        kind: BinaryKind::Module { name: "nf_tables".to_owned(), code: Some(loaded()) },
         build_id: None,
         sections: vec![
             section(".text", 0x1000, 0x333),

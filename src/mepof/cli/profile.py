@@ -51,7 +51,7 @@ Kallsyms = Annotated[
     Path | None,
     typer.Option(
         help="/proc/kallsyms of the machine that recorded, for inputs without the kernel's "
-        "load address.",
+        "load address, or a module's.",
         metavar="FILE",
     ),
 ]

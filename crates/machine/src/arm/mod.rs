@@ -11,6 +11,7 @@ use crate::architecture::{
     Architecture, CodeKind, Decoder, Step, arm_mapping_symbol, has_magic, word,
 };
 use crate::instruction::{Flow, Instruction};
+use crate::module_table::ModuleTable;
 use crate::patch_table::PatchTable;
 use crate::relocation::{Relocation, set_bits};
 
@@ -79,6 +80,11 @@ impl Architecture for Arm {
     /// little stricter for it.
     fn patch_tables(&self) -> &'static [PatchTable] {
         &[]
+    }
+
+    /// Its size depends on the kernel's configuration: `arch/arm/kernel/module-plts.c`.
+    fn module_tables(&self) -> &'static [ModuleTable] {
+        &[ModuleTable { section: ".plt", size: None }]
     }
 
     fn decode(&self, thumb: bool, address: ImageAddress, code: &[u8]) -> Option<Instruction> {
