@@ -72,11 +72,10 @@ def _stated(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def _makefiles(tree: Path, arch: Arch) -> str:
-    """The makefiles with targets that configure."""
+    """The makefiles with targets that configure, each line in one."""
     paths = (tree / "scripts/kconfig/Makefile", tree / "arch" / arch.source / "Makefile")
-    return "".join(
-        path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file()
-    )
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in paths if path.is_file())
+    return "".join(text.replace("\\\n", " ") for text in texts)
 
 
 def _directories(tree: Path, arch: Arch) -> tuple[Path, Path]:

@@ -22,6 +22,7 @@ def merged(tmp_path: Path, text: str) -> Fragments:
     ("base", "wrong"),
     [
         ("allnoconfig", None),
+        ("alldefconfig", None),
         ("virtconfig", None),
         ("gki_defconfig vendor/phone.config tiny.config", None),
         ("gki_defconfg", ("gki_defconfg", "the nearest is `gki_defconfig`")),
@@ -33,7 +34,7 @@ def test_a_base_that_the_tree_does_not_have_is_an_error_with_the_nearest_name(
     tmp_path: Path, base: str, wrong: tuple[str, str] | None
 ) -> None:
     for name, text in {
-        "scripts/kconfig/Makefile": "simple-targets := oldconfig allnoconfig\n%_defconfig:\n",
+        "scripts/kconfig/Makefile": "simple-targets := allnoconfig \\\n\talldefconfig\n",
         "arch/arm64/Makefile": "virtconfig:\n",
         "arch/arm64/configs/gki_defconfig": "",
         "arch/arm64/configs/vendor/phone.config": "",
