@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import lzma
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,15 +22,11 @@ from measure.left import COUNTED, METRICS, WORK, fewer, geometric, left_percent,
 from measure.program import compiler, ran
 
 from mepof.kernel.options import options
-from mepof.process import find_tool, run
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "algorithms"
 RESULT = ROOT / "docs" / "benchmarks" / "algorithms"
 MODEL = ("native/pmu/*", "src/mepof/pmu/cores/*.toml")
-# A package of Debian's configurations, that of its kernels for the cloud, and what only GCC can do.
-CLOUD = ("linux-config-6.12", "config.amd64_none_cloud-amd64.xz")
-_FOR_GCC = "# CONFIG_X86_X32_ABI is not set\n# CONFIG_X86_X32_DISABLED is not set\n"
 _CORE = re.compile(r"^set core (\S+)\.", re.MULTILINE)
 
 
@@ -50,28 +45,7 @@ def main() -> None:
 
 def measured(program: Path, store: Path | None) -> dict[str, Any]:
     """Run a program and sum up its report."""
-    if program.stem == "debian":
-        fetch_cloud(ROOT / "out" / "algorithms")
     return summary(ran(program, ROOT / "out" / "algorithms" / program.stem, store))
-
-
-def fetch_cloud(directory: Path) -> None:
-    """Write Debian's configuration for the cloud to ``cloud.config``, as Clang can have it.
-
-    Args:
-        directory: keeps the package too.
-    """
-    package, name = CLOUD
-    config = directory / "cloud.config"
-    if config.exists():
-        return
-    directory.mkdir(parents=True, exist_ok=True)
-    apt = find_tool("apt-get", "Debian's packages need a machine with apt")
-    run([apt, "download", package], cwd=directory)
-    deb = max(directory.glob(f"{package}_*.deb"))
-    run(["dpkg-deb", "--extract", deb, directory / package])
-    text = lzma.decompress((directory / package / "usr/src" / package / name).read_bytes()).decode()
-    config.write_text(text + _FOR_GCC)
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
