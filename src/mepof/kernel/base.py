@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
 from mepof.arch import Arch
 from mepof.errors import InputError
-from mepof.kernel.kconfig import Fragments
+from mepof.kernel.kconfig import Fragments, stated_in
 
 # What Kbuild's makefiles call targets that configure, and the lines in which such names are none:
 # recipes, comments, help, and the choice of a file by the target `defconfig`.
 _TARGET = re.compile(r"(?<![\w.%-])[a-z0-9]\w*config\b")
 _NO_TARGETS = re.compile(r"^(?:\t|\s*#|.*\becho\b|\s*KBUILD_DEFCONFIG\b).*$", re.M)
 _DEFAULT = re.compile(r"^\s*KBUILD_DEFCONFIG\s*[:?]?=\s*(\S+)", re.M)
-_LINE = re.compile(r"^(?:CONFIG_(\w+)=(\S.*)|# CONFIG_(\w+) is not set)$", re.M)
 
 
 def check(tree: Path, arch: Arch, fragments: Fragments) -> None:
@@ -62,13 +61,8 @@ def values(tree: Path, arch: Arch, fragments: Fragments) -> Mapping[str, str] | 
                 return None
             below += files
     own = {name: each.value for each in fragments.settings for name in each.names()}
-    return dict(_stated(below)) | own
-
-
-def _stated(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    for path in files:
-        for on, value, off in _LINE.findall(path.read_text(encoding="utf-8", errors="replace")):
-            yield on or off, value or "n"
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in below)
+    return dict(each for text in texts for each in stated_in(text)) | own
 
 
 def _makefiles(tree: Path, arch: Arch) -> str:

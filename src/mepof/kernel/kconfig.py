@@ -34,7 +34,7 @@ from mepof.process import run
 
 _DIRECTORY = Path(__file__).with_name("configs")
 _SETTING = re.compile(
-    r"^(?:CONFIG_(?P<symbol>\w+)=(?P<value>\S.*)|# CONFIG_(?P<unset>\w+) is not set)$"
+    r"^(?:CONFIG_(?P<symbol>\w+)=(?P<value>\S.*)|# CONFIG_(?P<unset>\w+) is not set)$", re.M
 )
 _VALUE = re.compile(r'[ynm]|-?[0-9][0-9A-Fa-f]*|0[xX][0-9A-Fa-f]+|"(?:\\.|[^"\\])*"')
 # A comment after a line; a `#` may also begin a name that is off, or be in a string.
@@ -207,6 +207,13 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
                 merged[setting.symbol] = setting
                 wanted_by |= dict.fromkeys(setting.names(), setting.symbol)
     return Fragments(base, tuple(merged.values()), base_origin)
+
+
+def stated_in(text: str) -> Iterator[tuple[str, str]]:
+    """The options of a configuration's text without ``CONFIG_``, and their values; ``n`` where one
+    is not set. Other lines are passed over."""
+    for found in _SETTING.finditer(text):
+        yield found["symbol"] or found["unset"], found["value"] or "n"
 
 
 def _read(path: Path) -> str:

@@ -165,7 +165,8 @@ def unbuilt(build: Path, names: Iterable[str]) -> list[str]:
     made = Modules.find(build)
     if made is None:
         return []
-    built_in = (build / _BUILT_IN[0]).read_text(encoding="utf-8").split()
+    listed = [path for path in lists_of_built_in(build) if path.name == _BUILT_IN[0]]
+    built_in = (name for path in listed for name in path.read_text(encoding="utf-8").split())
     return sorted({*names}.difference((each.name for each in made.modules), map(_name, built_in)))
 
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.branches import recorded_modules
+from mepof.algorithm.executed import executed_code
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.errors import WorkError
 from mepof.kernel.objects import functions_in, objects_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
-from mepof.profile.executed import executed_code
 from mepof.spec.executed_objects import ExecutedObjects
 
 
@@ -35,9 +34,7 @@ class ExecutedObjectsBody:
     def run(self, context: StepContext) -> None:
         asked = ExecutedObjects[Path].of(context.step, context.inputs)
         traces = sorted(asked.raw.glob("raw*"))
-        modules = recorded_modules(asked.kernel, traces)
-        listing = context.work / "functions"
-        functions = executed_code(asked.kernel / "vmlinux", traces, modules, listing)
+        functions = executed_code(asked.kernel, traces, context.work / "functions")
         names = frozenset(function.name for function in functions if function.ran)
         objects = objects_of(asked.kernel, names)
         if not objects:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.branches import recorded_modules
+from mepof.algorithm.executed import ExecutedFunction, executed_code
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.errors import InputError
 from mepof.kernel.description import BuildDescription
@@ -24,7 +24,6 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
 from mepof.pmu.locations import functions_of
-from mepof.profile.executed import ExecutedFunction, executed_code
 from mepof.profile.hotness import hotness
 from mepof.spec.instrumented_objects import InstrumentedObjects
 
@@ -111,8 +110,7 @@ def _able(defined: Iterable[str], excluded: Sequence[str]) -> frozenset[str]:
 def _functions(kernel: Path, traces: Sequence[Path], listing: Path) -> Iterator[ExecutedFunction]:
     """The functions of a kernel and of its recorded modules; none ran where there is no trace."""
     if traces:
-        modules = recorded_modules(kernel, traces)
-        yield from executed_code(kernel / "vmlinux", traces, modules, listing)
+        yield from executed_code(kernel, traces, listing)
     else:
         for each in functions_of(kernel):
             yield ExecutedFunction(each.name, each.size, executed=0, branches=0)

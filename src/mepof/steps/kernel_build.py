@@ -267,7 +267,8 @@ class _Build:
 
     def note_missing_modules(self) -> None:
         """Say which modules the configuration wants loaded and the kernel does not have."""
-        if missing := unbuilt(self.context.output, self._chosen or ()):
+        chosen = self._chosen
+        if chosen and (missing := unbuilt(self.context.output, chosen)):
             self.context.note(
                 f"no guest loads {listed(missing, 4)}, which `# load:` names: this kernel has it "
                 "neither as a module nor built in"

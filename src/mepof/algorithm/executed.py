@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mepof import _engine
+from mepof.algorithm.branches import recorded_modules
 
 # The engine's name for a table of functions.
 _FORMAT = "functions"
@@ -35,20 +36,18 @@ class ExecutedFunction:
         return bool(self.executed or self.branches)
 
 
-def executed_code(
-    vmlinux: Path, traces: Sequence[Path], modules: Sequence[Path], listing: Path
-) -> Iterator[ExecutedFunction]:
-    """Every function of a kernel, in the order of addresses, then those of each module.
+def executed_code(build: Path, traces: Sequence[Path], listing: Path) -> Iterator[ExecutedFunction]:
+    """Every function of a kernel, in the order of addresses, then those of each recorded module.
 
     Args:
-        traces: branch traces of it.
-        modules: those that the traces may have the addresses of, as built.
+        traces: branch traces of the build.
         listing: the file that the engine writes it to; those of modules lie beside it.
 
     Raises:
         InputError: the traces are not of this kernel.
     """
-    recording = _engine.Recording(vmlinux, traces, modules=modules)
+    modules = recorded_modules(build, traces)
+    recording = _engine.Recording(build / "vmlinux", traces, modules=modules)
     done = json.loads(_engine.convert(recording, _FORMAT, listing, allow_poor=True))
     for output in done["outputs"]:
         with Path(output).open(encoding="utf-8") as lines:
