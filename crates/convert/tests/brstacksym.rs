@@ -11,19 +11,18 @@ mod walk;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::{ImageAddress, RuntimeAddress};
 use mepof_binary::Binary;
-use mepof_convert::{BranchTrace, BuildIdMatch, ConvertError, Request};
+use mepof_convert::BuildIdMatch;
 use mepof_machine::Machine;
 use mepof_trace::output::perf_data::{
     Compression, PerfHeader as Recorded, RecordedEvent, RecordedMapping, RecordedSample, Writer,
 };
 use mepof_trace::{BranchEntry, Cause, Space};
-use walk::{Directory, Stack, compile, run, walk};
+use walk::{Directory, Stack, compile, read, run, walk};
 
 fn write(directory: &Directory, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
     let path = directory.0.join(name);
@@ -35,26 +34,6 @@ fn stacks_of(binary: &Binary) -> Vec<Stack> {
     let stacks = walk(binary, 1);
     assert!(stacks.len() > 200, "hardly a walk");
     stacks
-}
-
-fn read(
-    program: &Path,
-    modules: &[PathBuf],
-    input: PathBuf,
-    space: Space,
-) -> Result<BranchTrace, ConvertError> {
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    BranchTrace::read(&Request {
-        binary: program,
-        modules,
-        inputs: &[input],
-        format: None,
-        space,
-        events: &[],
-        kallsyms: None,
-        cancelled: &cancelled,
-        progress: &progress,
-    })
 }
 
 /// Each stack as a line: `before`, entries, which `location` prints both sides of.
@@ -93,7 +72,7 @@ fn names_tell_as_much_as_addresses() {
     let stacks = stacks_of(&binary);
     let addresses = text(&stacks, |ip| format!(" {ip:16x} "), |at| format!("{at:#x}"));
     let input = write(&directory, "addresses", addresses);
-    let expected = read(&program, &[], input, Space::User).unwrap();
+    let expected = read(&program, &[], &[input], Space::User).unwrap();
     assert!(expected.images[0].trace.mapped.used > 1000);
 
     let name = |at| named(&binary, at);
@@ -115,7 +94,7 @@ fn names_tell_as_much_as_addresses() {
     for (index, text) in texts.into_iter().enumerate() {
         let first = text.lines().next().unwrap_or_default().to_owned();
         let input = write(&directory, &format!("names-{index}"), text);
-        let found = read(&program, &[], input, Space::User);
+        let found = read(&program, &[], &[input], Space::User);
         let found = found.unwrap_or_else(|error| panic!("{error}: {first}"));
         assert_eq!(found.images[0].trace, expected.images[0].trace, "{first}");
         assert_eq!(found.images[0].build_id_match, BuildIdMatch::Unknown);
@@ -182,7 +161,7 @@ fn what_perf_prints_is_read() {
         let run = perf.output().unwrap();
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
         let input = write(&directory, fields, run.stdout);
-        read(&program, &[], input, Space::User).unwrap()
+        read(&program, &[], &[input], Space::User).unwrap()
     };
     let expected = printed("ip,brstack");
     for fields in [
@@ -217,7 +196,7 @@ fn a_module_is_known_by_the_names_that_only_it_has() {
     let line = " only_first+0x4/only_first+0x2/P/-/-/0//- only_second+0x6/only_first+0x0/P/-/-/0//- \
                 both+0x4/both+0x2/P/-/-/0//- nowhere+0x1/[unknown]/P/-/-/0//- \n";
     let input = write(&directory, "names", line.repeat(3));
-    let found = read(&program, &[first, second], input, Space::Kernel).unwrap();
+    let found = read(&program, &[first, second], &[input], Space::Kernel).unwrap();
     let entries = &found.inputs[0].facts.entries;
     assert_eq!(entries.used, 6);
     assert_eq!(entries.dropped_for(Cause::Ambiguous), 3);
@@ -246,6 +225,6 @@ fn names_of_another_program_are_refused() {
     let directory = Directory::new("names-other");
     let program = compile(&directory.0, &[]);
     let input = write(&directory, "names", " f+0x10/g+0x20/P/-/-/0//- \n");
-    let error = read(&program, &[], input, Space::User).unwrap_err().to_string();
+    let error = read(&program, &[], &[input], Space::User).unwrap_err().to_string();
     assert!(error.contains("brstacksym") && error.contains("-F ip,brstack"), "{error}");
 }

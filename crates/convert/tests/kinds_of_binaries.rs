@@ -15,12 +15,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::ImageAddress;
 use mepof_binary::Binary;
 use mepof_convert::{
-    BranchTrace, ConvertError, Converted, Locations, ProfileOptions, Request, autofdo, judge,
+    BranchTrace, ConvertError, Converted, Locations, ProfileOptions, autofdo, judge,
 };
 use mepof_trace::output::unsymbolized;
 use mepof_trace::{Cause, Space, TraceError};
@@ -41,18 +40,7 @@ fn read(
 ) -> Result<BranchTrace, ConvertError> {
     let input = binary.with_extension("txt");
     fs::write(&input, text).unwrap();
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    BranchTrace::read(&Request {
-        binary,
-        modules,
-        inputs: &[input],
-        format: None,
-        space,
-        events: &[],
-        kallsyms: None,
-        cancelled: &cancelled,
-        progress: &progress,
-    })
+    walk::read(binary, modules, &[input], space)
 }
 
 fn converted(recording: &BranchTrace) -> (String, Converted) {

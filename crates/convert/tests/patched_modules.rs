@@ -11,12 +11,11 @@ mod walk;
 
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{BinaryVerdict, BranchTrace, Request, judge};
+use mepof_convert::{BinaryVerdict, judge};
 use mepof_trace::Space;
-use walk::{Directory, Stack, perf_script, run};
+use walk::{Directory, Stack, perf_script, read, run};
 
 const KERNEL_AT: u64 = 0xffff_ffff_8100_0000;
 const MODULE_AT: u64 = 0xffff_ffff_c000_0000;
@@ -58,18 +57,7 @@ fn verdict(name: &str, target: &str, site: &str, table: &str) -> BinaryVerdict {
          PERF_RECORD_MMAP -1/0: [{MODULE_AT:#x}(0x1000) @ 0]: x [extra]\n"
     );
     fs::write(&input, mapped + &perf_script(&vec![stack; STACKS as usize])).unwrap();
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let trace = BranchTrace::read(&Request {
-        binary: &kernel,
-        modules: &[module],
-        inputs: &[input],
-        format: None,
-        space: Space::Kernel,
-        events: &[],
-        kallsyms: None,
-        cancelled: &cancelled,
-        progress: &progress,
-    });
+    let trace = read(&kernel, &[module], &[input], Space::Kernel);
     judge(&trace.unwrap()).unwrap().verdict.binaries.remove(1)
 }
 

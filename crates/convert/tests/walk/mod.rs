@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::ImageAddress;
 use mepof_binary::{Binary, instructions};
-use mepof_convert::{BranchTrace, Request};
+use mepof_convert::{BranchTrace, ConvertError, Request};
 use mepof_machine::{Flow, Instruction};
 use mepof_trace::Space;
 use rustc_hash::FxHashMap;
@@ -74,19 +74,28 @@ pub fn recording(program: &Path, input: &Path) -> BranchTrace {
 
 /// Branch stacks of several runs of a program, as perf script printed them.
 pub fn recordings(program: &Path, inputs: &[PathBuf]) -> BranchTrace {
+    read(program, &[], inputs, Space::User).unwrap()
+}
+
+/// What was recorded of a binary and its modules, in any format that tells itself.
+pub fn read(
+    binary: &Path,
+    modules: &[PathBuf],
+    inputs: &[PathBuf],
+    space: Space,
+) -> Result<BranchTrace, ConvertError> {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     BranchTrace::read(&Request {
-        binary: program,
-        modules: &[],
+        binary,
+        modules,
         inputs,
         format: None,
-        space: Space::User,
+        space,
         events: &[],
         kallsyms: None,
         cancelled: &cancelled,
         progress: &progress,
     })
-    .unwrap()
 }
 
 /// Walks through the program at random; the branch stacks that a CPU would record.
