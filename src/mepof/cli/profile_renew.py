@@ -67,10 +67,10 @@ def _renewed_samples(new: Path, old: Path, decay: Decay, output: Path) -> tuple[
 
 def _renewed_counts(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Quality, Aged]:
     from mepof.process import run
-    from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, check_finished, renew_profile
-    from mepof.toolchain.protocol import Tools, select_with
+    from mepof.profile.instrumentation import check_finished, renew_profile, toolchain_reading
+    from mepof.toolchain.protocol import Tools
 
-    tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
+    tools = Tools(toolchain_reading((new, old)), run)
     try:
         return renew_profile(new, old, decay, output, tools)
     except WorkError:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from mepof.errors import InputError, WorkError
 from mepof.process import run
-from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, UNREADABLE
+from mepof.profile.instrumentation import UNREADABLE, toolchain_reading
 from mepof.toolchain.profile_names import current
-from mepof.toolchain.protocol import Toolchain, select_with
+from mepof.toolchain.protocol import Toolchain
 
 # Below it a difference comes from rounding.
 _NOISE = 1e-12
@@ -89,13 +89,13 @@ def read_counts(path: Path, toolchain: Toolchain | None = None) -> tuple[Functio
     """Every function of a profile, raw or indexed, the largest total first.
 
     Args:
-        toolchain: whose tools read it; an installed one by default.
+        toolchain: whose tools read it; by default an installed one that does.
 
     Raises:
         InputError: it cannot be read, or is empty.
         EnvironmentLack: llvm-profdata is missing.
     """
-    tool = (toolchain or select_with(LLVM_INSTRUMENTATION)).tool("profile-merger")
+    tool = (toolchain or toolchain_reading([path])).tool("profile-merger")
     show: list[str | Path] = [tool, "show", "--all-functions", "--counts", path.resolve()]
     try:
         # Counts in context are shown apart from the others; without them, they are what there is.

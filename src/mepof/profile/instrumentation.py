@@ -22,7 +22,7 @@ from mepof.profile.aging import Aged, Decay
 from mepof.profile.published import published
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import Weighted, whole_weights
-from mepof.toolchain.protocol import FunctionCount, Tools, select_with
+from mepof.toolchain.protocol import FunctionCount, Toolchain, Tools, installed_with
 
 #: The capability of a toolchain that counts in this format.
 LLVM_INSTRUMENTATION = "llvm-instrumentation"
@@ -54,12 +54,16 @@ def is_instrumentation(path: Path) -> bool:
     Raises:
         InputError: it cannot be read.
     """
+    head = _head(path, _TEXT_HEAD)
+    return head[:8] in _MAGIC or _TEXT.search(head) is not None
+
+
+def _head(path: Path, size: int) -> bytes:
     try:
         with path.open("rb") as file:
-            head = file.read(_TEXT_HEAD)
+            return file.read(size)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    return head[:8] in _MAGIC or _TEXT.search(head) is not None
 
 
 def are_instrumentation(paths: Sequence[Path], remedy: str) -> bool:
@@ -77,6 +81,29 @@ def are_instrumentation(paths: Sequence[Path], remedy: str) -> bool:
             remedy,
         )
     return True in counts
+
+
+def toolchain_reading(profiles: Sequence[Path]) -> Toolchain:
+    """The installed toolchain whose tools read profiles: the newest, which reads what earlier ones
+    have merged. Of raw profiles, every version reads its own alone: the newest that does.
+
+    Where none reads all of them, it is the newest: its tools say why they do not.
+
+    Raises:
+        InputError: a profile cannot be opened.
+        EnvironmentLack: none is installed.
+    """
+    found = installed_with(LLVM_INSTRUMENTATION)
+    newest = next(found)
+    raw = {head: path for path in profiles if (head := _head(path, 16))[:8] in _MAGIC - {_INDEXED}}
+
+    def reads(toolchain: Toolchain) -> bool:
+        show = (toolchain.tool("profile-merger"), "show")
+        return all(run([*show, path.resolve()], check=False).status == 0 for path in raw.values())
+
+    if not raw:
+        return newest
+    return next((each for each in (newest, *found) if reads(each)), newest)
 
 
 def check_finished(path: Path, tools: Tools | None, raw: bool = False) -> None:
@@ -126,7 +153,7 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
         WorkError: the disk is full.
     """
     given = [(w.path.resolve(), w.weight) for w in weighted]
-    tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
+    tools = Tools(toolchain_reading([path for path, _ in given]), run)
     with published(output) as written:
         try:
             return merge_profiles(given, written, tools)

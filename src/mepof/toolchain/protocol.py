@@ -7,7 +7,7 @@ mean, so it works with every toolchain that has them. What only some toolchains 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -419,8 +419,8 @@ def check_files(toolchain: Toolchain, arch: Arch, required: Collection[str]) -> 
         )
 
 
-def select_with(capability: str) -> Toolchain:
-    """An installed toolchain that has a capability.
+def installed_with(capability: str) -> Iterator[Toolchain]:
+    """The installed toolchains of a family that has a capability, from the newest on.
 
     Raises:
         InputError: no toolchain has it.
@@ -429,7 +429,11 @@ def select_with(capability: str) -> Toolchain:
     for family in (DEFAULT, *TOOLCHAINS.names()):
         found = TOOLCHAINS.get(family)
         if capability in found.capabilities:
-            return found.select(None)
+            yield found.select(None)
+            for version in found.versions():
+                with suppress(EnvironmentLack):
+                    yield found.select(version)
+            return
     raise InputError(f"no toolchain has {capability}")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from mepof.errors import InputError
 from mepof.profile.counts import Comparison, FunctionCounts, compare_counts, read_counts
+from mepof.profile.instrumentation import toolchain_reading
 
 CLANG = shutil.which("clang-22") or "clang"
 PROFDATA = shutil.which("llvm-profdata-22") or "llvm-profdata"
@@ -50,6 +51,23 @@ def test_functions_are_read_with_their_counts(profiles: tuple[Path, Path]) -> No
     assert (hot.name, main.name, rare.name) == ("hot", "main", "a.c;rare")
     assert hot.total > 5000 > main.total > 0 == rare.total
     assert read_counts(profiles[0].with_suffix(".profraw")) == (hot, main, rare)
+
+
+def test_a_raw_profile_is_read_by_an_earlier_version_if_the_newest_refuses_it(
+    profiles: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = profiles[0].with_suffix(".profraw")
+    for tool in ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata"):
+        command = tmp_path / f"{tool}-30"
+        command.write_text("#!/bin/sh\ntest $1 != show && echo version 30.1.0\n")
+        command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert toolchain_reading([profiles[0]]).version == "30.1.0"
+    assert toolchain_reading([profiles[0], raw]).version != "30.1.0"
+    assert read_counts(raw) == read_counts(profiles[0], toolchain_reading([raw]))
+    cut = tmp_path / "cut.profraw"
+    cut.write_bytes(raw.read_bytes()[:40])
+    assert toolchain_reading([cut]).version == "30.1.0"
 
 
 def test_the_overlap_is_that_of_llvm_profdata(profiles: tuple[Path, Path]) -> None:

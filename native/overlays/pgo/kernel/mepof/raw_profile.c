@@ -74,6 +74,10 @@ static void fill_header(struct raw_header *header)
 	const u64 NamesSize = names_size();
 	const u64 NumVTables = 0;
 	const u64 VNamesSize = 0;
+	/* Counters of code for graphics processors, since Clang 23. */
+	const char *UniformCountersBegin = NULL;
+	const u64 NumUniformCounters = 0;
+	const u64 PaddingBytesAfterUniformCounters = 0;
 
 #define __llvm_profile_get_magic() magic
 #define __llvm_profile_get_version() __llvm_profile_raw_version
@@ -84,6 +88,9 @@ static void fill_header(struct raw_header *header)
 	(void)NumVTables;
 	(void)VNamesSize;
 	(void)PaddingBytesAfterBitmapBytes;
+	(void)UniformCountersBegin;
+	(void)NumUniformCounters;
+	(void)PaddingBytesAfterUniformCounters;
 }
 
 /* A buffer that is filled from its start and never beyond its end. */
