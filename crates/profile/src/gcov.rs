@@ -1,20 +1,24 @@
 //! GCC's AutoFDO data, what `gcc -fauto-profile=FILE` reads.
 //!
-//! GCC 12, `gcc/auto-profile.cc`; google/autofdo, `profile_writer.cc` and `gcov.cc`. Words of 32
-//! bits, little endian:
+//! GCC 12 and 16, `gcc/auto-profile.cc`; google/autofdo, `profile_writer.cc` and `gcov.cc`. Words of
+//! 32 bits, little endian; what is in brackets only version 3 has:
 //!
 //! ```text
-//! file      "adcg" version 0 names functions modules working-sets
-//! names     0xaa000000 length count string…
-//! functions 0xac000000 length count (head:u64 function)…
+//! file      "adcg" version 0 [summary] names functions modules working-sets
+//! summary   0xa8000000 total:u64 max:u64 max-head:u64 counts:u64 functions:u64 16:u64 entry…
+//! entry     millionths least:u64 counts:u64
+//! names     0xaa000000 length [count string…] count (string [file])…
+//! functions 0xac000000 length count (head:u64 [time:u64] function)…
 //! function  name lines calls line… (location function)…
 //! line      location targets count:u64 (7 name:u64 count:u64)…
 //! location  line offset << 16 | discriminator
 //! ```
 //!
-//! Version 2 is that of GCC 12 to 15, whose strings are counted in bytes; in version 1, of GCC 5
-//! to 11, in words. GCC cuts names at their first dot and sums up the totals itself. Until GCC 13
-//! told apart the blocks of a line (`get_combined_location`), it looked up discriminator 0 alone.
+//! Version 3 is that of GCC 16, which has files by which static functions of one name differ, and
+//! when each function ran first; version 2 that of GCC 12 to 15, whose strings are counted in bytes;
+//! in version 1, of GCC 5 to 11, in words. GCC cuts names at their first dot and sums up the totals
+//! itself. Until GCC 13 told apart the blocks of a line (`get_combined_location`), it looked up
+//! discriminator 0 alone.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,15 +30,19 @@ use crate::cursor::Cursor;
 use crate::names::{checked_names, has_nul};
 use crate::samples::merge_into;
 use crate::{
-    Format, FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError, WriteError,
+    Format, FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError, Summary,
+    WriteError,
 };
 
 const MAGIC: u32 = u32::from_le_bytes(*b"adcg");
+const SUMMARY: u32 = 0xa800_0000;
 const NAMES: u32 = 0xaa00_0000;
 const FUNCTIONS: u32 = 0xac00_0000;
 const MODULES: u32 = 0xae00_0000;
 const WORKING_SETS: u32 = 0xaf00_0000;
 const WORKING_SET_COUNT: u32 = 128;
+/// The file of a function in whatever file it is.
+const ANY_FILE: u32 = u32::MAX;
 /// `HIST_TYPE_INDIR_CALL_TOPN`: the targets of a call.
 const CALL_TARGETS: u32 = 7;
 /// What google/autofdo writes by default, and what LLVM reads.
@@ -50,6 +58,22 @@ pub enum Version {
     Gcc12,
     /// GCC 13 to 15, which look up discriminators.
     Gcc13,
+    /// GCC 16, which does too.
+    Gcc16,
+}
+
+impl Version {
+    fn number(self) -> u32 {
+        match self {
+            Self::Gcc5 => 1,
+            Self::Gcc12 | Self::Gcc13 => 2,
+            Self::Gcc16 => 3,
+        }
+    }
+
+    fn knows_blocks(self) -> bool {
+        matches!(self, Self::Gcc13 | Self::Gcc16)
+    }
 }
 
 /// Whether `bytes` begin as GCC's AutoFDO data do.
@@ -69,20 +93,27 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
     if cursor.u32("the magic number")? != MAGIC {
         return Err(ReadError::UnknownFormat);
     }
-    let in_words = match cursor.u32("the version")? {
-        1 | VERSION_4_7 => true,
-        2 => false,
+    let version = match cursor.u32("the version")? {
+        1 | VERSION_4_7 => Version::Gcc5,
+        2 => Version::Gcc12,
+        3 => Version::Gcc16,
         version => {
-            let (version, supported) = (version.into(), "1, 2 and 4.7");
+            let (version, supported) = (version.into(), "1, 2, 3 and 4.7");
             return Err(ReadError::Version { format: Format::Gcov, version, supported });
         }
     };
     cursor.u32("the header")?;
-    let names = read_names(&mut cursor, in_words)?;
+    if version == Version::Gcc16 {
+        skip_summary(&mut cursor)?;
+    }
+    let names = read_names(&mut cursor, version)?;
     section(&mut cursor, FUNCTIONS, "the functions")?;
     let mut profile = Profile::default();
     for _ in 0..cursor.count_u32(20, "the functions")? {
         let head = cursor.u64("a function's head count")?;
+        if version == Version::Gcc16 {
+            cursor.u64("when a function ran first")?;
+        }
         let name = name(&mut cursor, &names)?;
         let mut function = FunctionProfile { head, ..FunctionProfile::default() };
         read_function(&mut cursor, &names, &mut function, 0)?;
@@ -104,18 +135,45 @@ fn section(cursor: &mut Cursor<'_>, tag: u32, inside: &'static str) -> Result<()
     cursor.u32(inside).map(drop)
 }
 
-fn read_names(cursor: &mut Cursor<'_>, in_words: bool) -> Result<Vec<Arc<str>>, ReadError> {
+/// Passes over the summary, which follows from the counts.
+fn skip_summary(cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
+    let wrong = cursor.malformed("a section is out of order");
+    if cursor.u32("the summary")? != SUMMARY {
+        return Err(wrong);
+    }
+    cursor.take(5 * 8, "the summary")?;
+    for _ in 0..cursor.u64("the summary")? {
+        cursor.take(20, "the summary")?;
+    }
+    Ok(())
+}
+
+fn read_names(cursor: &mut Cursor<'_>, version: Version) -> Result<Vec<Arc<str>>, ReadError> {
     section(cursor, NAMES, "the names")?;
+    let has_files = version == Version::Gcc16;
+    if has_files {
+        for _ in 0..cursor.count_u32(4, "the files")? {
+            read_string(cursor, version)?;
+        }
+    }
     let count = cursor.count_u32(4, "the names")?;
     let mut names = Vec::new();
     for _ in 0..count {
         let not_text = cursor.malformed("a name is not UTF-8");
-        let length = cursor.count_u32(if in_words { 4 } else { 1 }, "a name")?;
-        let bytes = cursor.take(if in_words { length * 4 } else { length }, "a name")?;
-        let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-        names.push(std::str::from_utf8(bytes).map(Arc::from).map_err(|_| not_text)?);
+        let name = read_string(cursor, version)?;
+        names.push(std::str::from_utf8(name).map(Arc::from).map_err(|_| not_text)?);
+        if has_files {
+            cursor.u32("a name's file")?;
+        }
     }
     Ok(names)
+}
+
+fn read_string<'a>(cursor: &mut Cursor<'a>, version: Version) -> Result<&'a [u8], ReadError> {
+    let unit = if version == Version::Gcc5 { 4 } else { 1 };
+    let length = cursor.count_u32(unit, "a name")?;
+    let bytes = cursor.take(length * unit, "a name")?;
+    Ok(bytes.split(|&byte| byte == 0).next().unwrap_or_default())
 }
 
 fn name(cursor: &mut Cursor<'_>, names: &[Arc<str>]) -> Result<Arc<str>, ReadError> {
@@ -174,13 +232,12 @@ pub fn write(profile: &Profile, version: Version, out: &mut impl Write) -> Resul
     check(profile, version)?;
     let mut functions = BTreeMap::new();
     for (name, function) in &profile.functions {
-        let stripped = match version {
-            Version::Gcc13 => stripped(function),
-            Version::Gcc5 | Version::Gcc12 => {
-                let mut by_line = FunctionProfile::default();
-                raise_by_line(&mut by_line, function);
-                stripped(&by_line)
-            }
+        let stripped = if version.knows_blocks() {
+            stripped(function)
+        } else {
+            let mut by_line = FunctionProfile::default();
+            raise_by_line(&mut by_line, function);
+            stripped(&by_line)
         };
         merge_into(&mut functions, &stem(name), &stripped, 1);
     }
@@ -191,10 +248,13 @@ pub fn write(profile: &Profile, version: Version, out: &mut impl Write) -> Resul
     names.insert(0, &none);
     let mut encoder = Encoder { names: names.iter().copied().zip(0..).collect(), out: Vec::new() };
     encoder.u32(MAGIC);
-    encoder.u32(if version == Version::Gcc5 { 1 } else { 2 });
+    encoder.u32(version.number());
     encoder.u32(0);
+    if version == Version::Gcc16 {
+        encoder.summary(&Summary::of(&stripped));
+    }
     encoder.name_table(&names, version);
-    encoder.functions(&stripped);
+    encoder.functions(&stripped, version);
     encoder.u32(MODULES);
     encoder.u32(0);
     encoder.u32(0);
@@ -218,7 +278,7 @@ fn check(profile: &Profile, version: Version) -> Result<(), WriteError> {
     if let Some(name) = names.into_iter().find(nameless) {
         return Err(WriteError::Name { name: name.to_string(), format });
     }
-    if version != Version::Gcc13 {
+    if !version.knows_blocks() {
         return Ok(());
     }
     profile.functions.iter().try_for_each(|(name, function)| check_discriminators(name, function))
@@ -313,10 +373,28 @@ impl Encoder<'_> {
         }
     }
 
+    fn summary(&mut self, summary: &Summary) {
+        self.u32(SUMMARY);
+        self.u64(summary.total_count);
+        self.u64(summary.max_count);
+        self.u64(summary.max_function_count);
+        self.u64(summary.counts);
+        self.u64(summary.functions);
+        self.u64(summary.entries.len() as u64);
+        for entry in &summary.entries {
+            self.u32(entry.cutoff);
+            self.u64(entry.min_count);
+            self.u64(entry.counts);
+        }
+    }
+
     fn name_table(&mut self, names: &[&Arc<str>], version: Version) {
         self.u32(NAMES);
         self.u32(0);
         let start = self.out.len();
+        if version == Version::Gcc16 {
+            self.u32(0);
+        }
         self.count(names.len());
         for name in names {
             // With the zero that ends it.
@@ -325,17 +403,23 @@ impl Encoder<'_> {
             self.count(if version == Version::Gcc5 { padded / 4 } else { padded });
             self.out.extend(name.as_bytes());
             self.out.extend(std::iter::repeat_n(0, padded - name.len()));
+            if version == Version::Gcc16 {
+                self.u32(ANY_FILE);
+            }
         }
         self.close(start);
     }
 
-    fn functions(&mut self, profile: &Profile) {
+    fn functions(&mut self, profile: &Profile, version: Version) {
         self.u32(FUNCTIONS);
         self.u32(0);
         let start = self.out.len();
         self.count(profile.functions.len());
         for (name, function) in &profile.functions {
             self.u64(function.head);
+            if version == Version::Gcc16 {
+                self.u64(0);
+            }
             self.function(name, function);
         }
         self.close(start);
@@ -418,7 +502,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let profile = text::read(TEXT.as_bytes()).unwrap();
-        assert_eq!(read(&written(TEXT, Version::Gcc13)).unwrap(), profile);
+        for version in [Version::Gcc13, Version::Gcc16] {
+            assert_eq!(read(&written(TEXT, version)).unwrap(), profile);
+        }
     }
 
     #[test]
@@ -457,12 +543,14 @@ mod tests {
 
     #[test]
     fn cut_off_data_are_errors_at_every_byte() {
-        let whole = written(TEXT, Version::Gcc12);
-        let functions_end = whole.len() - 12 - 8 - 12 * 128;
-        for length in 0..functions_end {
-            assert!(read(&whole[..length]).is_err(), "{length}");
+        for version in [Version::Gcc12, Version::Gcc16] {
+            let whole = written(TEXT, version);
+            let functions_end = whole.len() - 12 - 8 - 12 * 128;
+            for length in 0..functions_end {
+                assert!(read(&whole[..length]).is_err(), "{length}");
+            }
+            assert!(read(&whole[..functions_end]).is_ok());
         }
-        assert!(read(&whole[..functions_end]).is_ok());
     }
 
     #[test]
@@ -474,7 +562,7 @@ mod tests {
             read(&damaged)
         };
         assert!(matches!(with(0, 1), Err(ReadError::UnknownFormat)));
-        assert!(matches!(with(4, 3), Err(ReadError::Version { version: 3, .. })));
+        assert!(matches!(with(4, 4), Err(ReadError::Version { version: 4, .. })));
         assert!(matches!(with(12, 1), Err(ReadError::Malformed { .. })));
         assert!(matches!(with(20, u32::MAX), Err(ReadError::Truncated { .. })));
         assert!(matches!(with(24, u32::MAX), Err(ReadError::Truncated { .. })));

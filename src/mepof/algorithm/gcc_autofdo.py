@@ -32,8 +32,11 @@ from mepof.toolchain.protocol import Toolchain, Tools
 _FILE = "kernel.gcov"
 # More functions than a kernel has.
 _ALL = 2**31
-# The first version that tells the blocks of a line apart.
-_FIRST_WITH_BLOCKS = 13
+# What a compiler reads, by the first version that does: from 13 on, the blocks of a line are told
+# apart.
+_FORMS = {16: "gcov-16", 13: "gcov-13", 12: "gcov"}
+# From then on, what is not in the profile is cold if nothing is said of it.
+_FIRST_COLD = 16
 
 
 class GccAutoFdo(Branches):
@@ -77,6 +80,8 @@ class GccAutoFdo(Branches):
     def use(self, profile: Path, build: Use) -> BuildAddition:
         flags = build.toolchain.flags
         used = flags("use-samples", profile=f"{PROFILES}/{_FILE}")
+        if _major(build.toolchain) >= _FIRST_COLD and not build.cold_small:
+            used = (*used, *flags("keep-untrained"))
         return BuildAddition(
             selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={_FILE: profile / _FILE},
@@ -115,18 +120,12 @@ class GccAutoFdo(Branches):
 
 
 def _form(toolchain: Toolchain) -> str:
-    """The engine's name for what a compiler reads.
+    """The engine's name for what a compiler reads."""
+    return next(form for first, form in _FORMS.items() if _major(toolchain) >= first)
 
-    Raises:
-        InputError: nothing that the engine writes.
-    """
-    if not GccAutoFdo.requires <= toolchain.capabilities:
-        raise InputError(
-            f"{toolchain.name} reads AutoFDO profiles of another format",
-            "use an older GCC: set toolchain",
-        )
-    major = int(toolchain.version.split(".")[0])
-    return "gcov-13" if major >= _FIRST_WITH_BLOCKS else "gcov"
+
+def _major(toolchain: Toolchain) -> int:
+    return int(toolchain.version.split(".")[0])
 
 
 ALGORITHM = GccAutoFdo()

@@ -438,12 +438,8 @@ def installed_with(capability: str) -> Iterator[Toolchain]:
 
 
 def _suggestion(required: frozenset[str]) -> str | None:
-    able = []
-    for name, family in TOOLCHAINS.all().items():
-        newest, *_ = versions = family.versions()
-        found = next((v for v in versions if required <= family.capabilities_of(v)), None)
-        if found is not None:
-            able.append(name if found == newest else f"{name}-{found}")
+    families = TOOLCHAINS.all().items()
+    able = [name for name, family in families if required <= family.capabilities.keys()]
     return f"use {' or '.join(able)}" if able else None
 
 

@@ -70,7 +70,6 @@ class Description(Described):
         max_version: the newest major version that is looked for.
         capabilities: what it can do and not every toolchain can, and the oldest major version that
             can.
-        until: the newest major version that has a capability, of those that later ones lack.
         exclusive: capabilities of which one build takes a single profile.
         overlays: what kernels that count need beyond the overlay of their algorithm, and the newest
             major version that needs it.
@@ -82,7 +81,6 @@ class Description(Described):
     min_version: int = Field(gt=0)
     max_version: int = Field(gt=0)
     capabilities: dict[str, int] = Field(default={})
-    until: dict[str, int] = Field(default={})
     exclusive: frozenset[str] = frozenset()
     overlays: dict[str, int] = Field(default={})
     tools: dict[Role, DescribedTool]
@@ -90,11 +88,7 @@ class Description(Described):
 
     def capabilities_of(self, major: int) -> frozenset[str]:
         """What a major version can do."""
-        return frozenset(
-            name
-            for name, oldest in self.capabilities.items()
-            if oldest <= major <= self.until.get(name, major)
-        )
+        return frozenset(name for name, oldest in self.capabilities.items() if oldest <= major)
 
     def remedy(self, suffix: str) -> str | None:
         """The command that installs all tools of a version, except for optional ones."""
@@ -134,10 +128,7 @@ class Versioned:
     @property
     def capabilities(self) -> frozenset[str]:
         described = self.description
-        if (
-            not described.until
-            and max(described.capabilities.values(), default=0) <= described.min_version
-        ):
+        if max(described.capabilities.values(), default=0) <= described.min_version:
             return frozenset(described.capabilities)
         return described.capabilities_of(self.major)
 

@@ -109,10 +109,20 @@ def test_blocks_of_a_line_are_told_apart_where_the_compiler_looks_them_up(tmp_pa
         assert bool(re.search(r"^ \d+\.\d+: ", as_text(given.output / FILE), re.M)) == apart
 
 
-def test_a_compiler_that_reads_another_form_is_refused(tmp_path: Path) -> None:
-    given = conversion(tmp_path, Tools(Other("-16", "16.1.0"), run))
-    with pytest.raises(InputError, match="gcc-16 reads AutoFDO profiles of another format"):
+def test_a_compiler_gets_the_version_of_the_format_that_it_reads(tmp_path: Path) -> None:
+    for number, version in (("12.2.0", 2), ("15.3.0", 2), ("16.1.0", 3)):
+        given = conversion(tmp_path / number, Tools(Other("", number), run))
         ALGORITHM.convert(given)
+        head = (given.output / FILE).read_bytes()[:8]
+        assert (head[:4], int.from_bytes(head[4:], "little")) == (b"adcg", version)
+
+
+def test_what_is_not_in_the_profile_is_not_cold_for_any_version() -> None:
+    for number, flags in (("15.3.0", ()), ("16.1.0", ("-fprofile-partial-training",))):
+        used = ALGORITHM.use(Path("/p"), Use(Other("", number), True))
+        assert used.selected[0].cflags[2:] == flags
+        used = ALGORITHM.use(Path("/p"), Use(Other("", number), True, cold_small=True))
+        assert used.selected[0].cflags[2:] == ()
 
 
 def test_what_ran_is_found_under_the_names_of_copies(tmp_path: Path) -> None:

@@ -298,11 +298,6 @@ CASES = {
         "p.g4:2:10: error: `pgo` needs a toolchain with llvm-instrumentation, which "
         "`gcc:./gcc-14` does not have",
     ),
-    "an algorithm that newer versions of a toolchain do not support": (
-        "set toolchain gcc-16.\nopt /src gcc-autofdo rand kbench.",
-        "p.g4:2:10: error: `gcc-autofdo` needs a toolchain with gcc-samples, which `gcc-16` does "
-        "not have",
-    ),
     "a toolchain that builds no kernels for the architecture": (
         "set arch arm.\nbuild /src.",
         "p.g4:2:7: error: `clang` does not build kernels for arm",
@@ -574,8 +569,6 @@ HELP = {
     "goal worst -1 kernel_cycles. eval /a;/b.": "write `set core` before the `eval`, such as "
     "`set core zen4`",
     "set toolchain ./llvm.": "write `clang:./llvm` or `gcc:./llvm`",
-    "set toolchain gcc-16.\nopt /src gcc-autofdo rand kbench.": "write `set toolchain gcc-15` "
-    "before it",
     "set arch arm.\nbuild /src.": "write `set toolchain gcc` before it",
     "set toolchain clang-16.\nopt /src autofdo rand kbench.": "write `set toolchain clang-19` "
     "before it",

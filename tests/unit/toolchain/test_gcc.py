@@ -12,7 +12,7 @@ from mepof.errors import EnvironmentLack, InputError
 from mepof.process import look_again, run
 from mepof.toolchain import versions
 from mepof.toolchain.gcc import TOOLCHAIN, Gcc
-from mepof.toolchain.protocol import Meaning, check_files, check_requirements, select
+from mepof.toolchain.protocol import Meaning, check_files, select
 
 BINUTILS = ("ld.bfd", "ar", "nm", "objcopy")
 GCC = Gcc("-12")
@@ -52,25 +52,6 @@ def test_gcc_is_the_newest_version_that_is_installed(machine: Path) -> None:
         "gcc": "gcc-12 (Debian 12.2.0-14) 12.2.0",
         "ld.bfd": "GNU ld.bfd (GNU Binutils) 2.40",
     }
-
-
-def test_what_newer_versions_cannot_do_is_refused_and_an_older_one_is_named(machine: Path) -> None:
-    needs = {"gcc-autofdo": frozenset({"gcc-samples"})}
-
-    def refused(name: str) -> str | None:
-        with pytest.raises(InputError, match=f"{name} cannot .* have gcc-samples") as caught:
-            check_requirements(name, needs)
-        return caught.value.remedy
-
-    assert refused("gcc-16") == "use gcc-15"
-    check_requirements("gcc-15", needs)
-    check_requirements("gcc-16", {"gcc-pgo": frozenset({"gcc-instrumentation"})})
-    # Which version this is, only the compiler says.
-    check_requirements("gcc", needs)
-    install(machine, "16.1.0")
-    assert refused("gcc") == "use gcc-15"
-    script(machine / "gcc", "gcc (GCC) 16.1.0")
-    assert refused(f"gcc:{machine}") == "use gcc-15"
 
 
 def test_the_version_stands_behind_the_name_of_the_package(machine: Path) -> None:

@@ -16,3 +16,10 @@ pub(super) const FORMAT_13: OutputFormat = OutputFormat {
     options: &[],
     writer: Writer::Profile(|profile, _, out| Ok(write(profile, Version::Gcc13, out)?)),
 };
+
+/// With a summary and files of functions.
+pub(super) const FORMAT_16: OutputFormat = OutputFormat {
+    name: "gcov-16",
+    options: &[],
+    writer: Writer::Profile(|profile, _, out| Ok(write(profile, Version::Gcc16, out)?)),
+};

@@ -19,6 +19,7 @@ const ALL: [OutputFormat; 10] = [
     autofdo_text::FORMAT,
     gcov::FORMAT,
     gcov::FORMAT_13,
+    gcov::FORMAT_16,
     propeller::FORMAT,
     bolt::FORMAT,
     bolt_preaggregated::FORMAT,
