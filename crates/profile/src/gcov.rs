@@ -84,7 +84,7 @@ pub fn is_gcov(bytes: &[u8]) -> bool {
 /// Reads GCC's AutoFDO data.
 ///
 /// Totals are the sums of all counts, as GCC computes them. Of several functions by one name
-/// (aliases) the first counts.
+/// (aliases) the first counts; in version 3, where they are those of several files, their sum.
 ///
 /// # Errors
 /// Cut off and damaged data and other versions.
@@ -118,7 +118,11 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
         let mut function = FunctionProfile { head, ..FunctionProfile::default() };
         read_function(&mut cursor, &names, &mut function, 0)?;
         function.update_total();
-        profile.functions.entry(name).or_insert(function);
+        if version == Version::Gcc16 {
+            merge_into(&mut profile.functions, &name, &function, 1);
+        } else {
+            profile.functions.entry(name).or_insert(function);
+        }
     }
     if !cursor.is_at_end() {
         section(&mut cursor, MODULES, "the modules")?;
