@@ -14,7 +14,7 @@ mod unsymbolized;
 pub(crate) use format::{ImageJob, OutputFormat, Writer};
 
 /// All of them, in the order of help texts.
-const ALL: [OutputFormat; 10] = [
+const ALL: [OutputFormat; 11] = [
     autofdo::FORMAT,
     autofdo_text::FORMAT,
     gcov::FORMAT,
