@@ -89,10 +89,10 @@ class Gcc(Versioned):
         return "apt-get install " + " ".join(each + _package_suffix(arch) for each in packages)
 
     def make_variables(self, arch: Arch) -> dict[str, str]:
-        compiler = self.tool("compiler", arch).removesuffix("gcc" + self.suffix)
-        beside = self._inside("objcopy", arch) is not None
+        # Binutils may have the name of the machine where the compiler has none.
+        beside = self._inside("objcopy", arch)
         return {
-            "CROSS_COMPILE": compiler if beside else _prefix(arch),
+            "CROSS_COMPILE": beside.removesuffix("objcopy") if beside else _prefix(arch),
             "CC": self.tool("compiler", arch),
             "HOSTCC": self.tool("compiler"),
             "LD": self.tool("linker", arch),

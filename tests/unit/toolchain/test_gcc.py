@@ -187,6 +187,16 @@ def test_this_machines_own_architecture_needs_no_cross_tools(
     assert GCC.tool("linker", arch.get("x86-64")) == "x86_64-linux-gnu-ld.bfd"
 
 
+def test_a_directory_as_packages_are_unpacked_to(tmp_path: Path) -> None:
+    """Debian's binutils have a link without the machine's name in another package."""
+    for name in ("gcc", *(f"x86_64-linux-gnu-{name}" for name in BINUTILS)):
+        script(tmp_path / name, f"{name} (Debian 16.2.0-4) 16.2.0")
+    variables = select(f"gcc:{tmp_path}").make_variables(arch.get("x86-64"))
+    assert variables["CROSS_COMPILE"] == f"{tmp_path}/x86_64-linux-gnu-"
+    assert variables["LD"] == f"{tmp_path}/x86_64-linux-gnu-ld.bfd"
+    assert variables["CC"] == variables["HOSTCC"] == f"{tmp_path}/gcc"
+
+
 def test_a_directory_with_a_cross_compiler(machine: Path, tmp_path: Path) -> None:
     install(machine, "12.2.0")
     script(machine / "gcc", "gcc (Debian 12.2.0-14) 12.2.0")
