@@ -36,8 +36,10 @@ _NOTE = "mepof-built.json"
 _BEGAN = "mepof-began"
 _MAKING = "mepof-making"
 _ENDED = "mepof-ended"
-# How much is kept. The objects of a small kernel are 150 MB.
+# How much is kept: so many bytes, or where the disk has room, one part of so many. The objects of a
+# small kernel are 150 MB, those of a distribution's with its modules several GB.
 _KEPT_BYTES = 2 << 30
+_KEPT_SHARE = 6
 # What the parts of a kernel are linked to.
 _LINKED = ("vmlinux*", ".tmp_vmlinux*")
 # What kbuild generates where it signs modules: each build has a key of its own.
@@ -121,7 +123,8 @@ def keep(build: Build, cache: Path, log: Path) -> None:
     for path in kept.glob("[!.]*"):
         if path not in known:  # a crash left it, or another version of this program
             _remove(path)
-    left = _KEPT_BYTES
+    held = sum(note.size for note in known.values())
+    left = max(_KEPT_BYTES, (shutil.disk_usage(kept).free + held) // _KEPT_SHARE)
     for path, note in sorted(known.items(), key=lambda each: _used(each[0]), reverse=True):
         if note.size > left:
             _remove(path)

@@ -284,8 +284,21 @@ def test_a_build_that_is_too_large_removes_no_other(
     with (bench.tree / "init/a.c").open("a") as file:
         file.writelines(f"void more{number}(void)\n" for number in range(size // 8))
     monkeypatch.setattr(earlier, "_KEPT_BYTES", 3 * size // 2)
+    monkeypatch.setattr(earlier, "_KEPT_SHARE", 1 << 60)
     build(bench, "large", WITH_FLAGS)
     assert kept(bench) == before
+
+
+def test_a_large_build_is_kept_where_the_disk_has_room(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(earlier, "_KEPT_BYTES", 0)
+    build(bench, "plain")
+    (whole,) = kept(bench)
+    free = shutil.disk_usage(whole)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    build(bench, "flags", WITH_FLAGS)
+    assert kept(bench) == []
 
 
 def test_a_build_of_which_nothing_can_be_kept_is_a_build(bench: Bench) -> None:
@@ -302,6 +315,7 @@ def test_the_least_recently_used_are_removed(bench: Bench, monkeypatch: pytest.M
     assert compiled(bench) == set()
     size = sum(path.lstat().st_size for path in (first / "build").rglob("*"))
     monkeypatch.setattr(earlier, "_KEPT_BYTES", 5 * size // 2)
+    monkeypatch.setattr(earlier, "_KEPT_SHARE", 1 << 60)
     (first.parent / ".killed").mkdir()
     build(bench, "third", replace(SPEC, cflags=("-f3",)))
     assert first in kept(bench) and second not in kept(bench) and len(kept(bench)) == 2
