@@ -122,6 +122,8 @@ class AutoFdo(Branches):
             *(flags("unsampled-cold") if build.exact and build.cold_small else ()),
         )
         return _LINK + BuildAddition(
+            # By a profile, each function gets a section of its own.
+            overlays=("objtool-weak",),
             ldflags=flags("use-lto-samples", profile=file),
             selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={self._file: profile / self._file},
