@@ -15,8 +15,8 @@ from mepof.errors import WorkError
 
 # Make's line for an object that it builds: earlier warnings about it no longer apply.
 _MADE = re.compile(r"  (?:CC|AS|LD|OBJTOOL)(?: \[M\])? +(\S+\.o)$")
-# What a profile says of calls, Clang tells the linker in a section that no kernel has. Later objtools
-# leave it alone, earlier ones check it like data of the kernel.
+# What a profile says of calls, Clang tells the linker in a section that no kernel has. Later
+# objtools leave it alone, earlier ones check it like data of the kernel.
 _WARNED = re.compile(r"(\S+\.o): warning: objtool: (?!\.llvm\.call-graph-profile\b)(.*)$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+|\.cold\b")
 _FUNCTION = re.compile(r"^(\w+)(?:: |\()|(\w+)\(\)")

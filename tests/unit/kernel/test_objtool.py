@@ -23,6 +23,14 @@ def test_warnings_are_reported_without_what_another_compilation_changes(tmp_path
     assert read(tmp_path, "  CC      kernel/sched/core.o", said, again) == expected
 
 
+def test_what_clang_tells_the_linker_is_not_data_of_the_kernel(tmp_path: Path) -> None:
+    where = "vmlinux.o: warning: objtool: .llvm.call-graph-profile+0x158"
+    calls = f"{where}: data relocation to !ENDBR: x64_sys_call+0x158"
+    assert read(tmp_path, calls, calls.replace(".llvm.call-graph-profile", ".data")) == [
+        "vmlinux.o: .data: data relocation to !ENDBR: x64_sys_call"
+    ]
+
+
 def test_a_rebuilt_object_is_judged_again(tmp_path: Path) -> None:
     a = "fs/exec.o: warning: objtool: f+0x1: unreachable instruction"
     b = "vmlinux.o: warning: objtool: g+0x1: unreachable instruction"

@@ -91,6 +91,15 @@ def test_objtool_treats_cold_parts_as_parts_of_functions() -> None:
     assert "= sym;\n\tif (strstr(sym->name" in (apply_edit(text, edit) or "")
 
 
+def test_objtool_finds_replaced_weak_functions_before_the_first_symbol() -> None:
+    pragma, edit = overlay.load("objtool-weak").edits
+    # As Linux 6.12 begins it.
+    head = "int find_symbol_hole_containing(const struct section *sec, unsigned long offset)"
+    text = f"#include <fcntl.h>\n\n{head}\n{{\n\tstruct rb_node *n;\n}}\n"
+    assert (apply_edit(text, pragma) or "").startswith("#pragma ")
+    assert f"{head}\n{{\n\tstruct rb_node *first = " in (apply_edit(text, edit) or "")
+
+
 @pytest.mark.parametrize(
     "place", [{"in_macro": "NONE"}, {"in_array": "none"}, {"in_function": "none"}]
 )
