@@ -31,6 +31,8 @@ help:
 	@echo '             run steps on a cluster while 200 faults occur: a quarter of an hour'
 	@echo 'make bench-cluster'
 	@echo '             measure two kernels on 1, 2 and 4 workers: half an hour'
+	@echo 'make bench-debian'
+	@echo '             optimise the kernel that Debian ships for the cloud: two hours'
 	@echo 'make bench-farm'
 	@echo '             simulate a farm, and compare the simulation with workers here: minutes'
 	@echo 'make bench-fleet'
@@ -115,9 +117,10 @@ lint: setup
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
 # These build kernels: a dozen each, or one.
-HOURS := bench/algorithms.py bench/by_hand.py bench/compilers.py bench/general.py \
-	bench/leave_one_out.py bench/loop.py bench/matrix.py bench/native_cycles.py bench/overlap.py \
-	bench/published.py bench/run_time.py bench/selective.py bench/suites.py bench/transfer.py
+HOURS := bench/algorithms.py bench/by_hand.py bench/compilers.py bench/debian.py \
+	bench/general.py bench/leave_one_out.py bench/loop.py bench/matrix.py bench/native_cycles.py \
+	bench/overlap.py bench/published.py bench/run_time.py bench/selective.py bench/suites.py \
+	bench/transfer.py
 # These take as long on a busy machine.
 HOURS += bench/chaos.py bench/cluster.py bench/farm.py bench/fleet.py
 # These play phones for a quarter of an hour, and for hours.
@@ -135,8 +138,8 @@ bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
-ONE_SCRIPT := algorithms by-hand chaos cluster farm fleet general leave-one-out loop native \
-	overlap phone-emulated phone-faults phone-kills published selective serve suites time transfer \
+ONE_SCRIPT := algorithms by-hand chaos cluster debian farm fleet general leave-one-out loop \
+	native overlap phone-emulated phone-faults phone-kills published selective serve suites time transfer \
 	verdicts
 
 # PARTS="sampled options emulated" runs these.
