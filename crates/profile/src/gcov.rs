@@ -70,10 +70,6 @@ impl Version {
             Self::Gcc16 => 3,
         }
     }
-
-    fn knows_blocks(self) -> bool {
-        matches!(self, Self::Gcc13 | Self::Gcc16)
-    }
 }
 
 /// Whether `bytes` begin as GCC's AutoFDO data do.
@@ -236,12 +232,17 @@ pub fn write(profile: &Profile, version: Version, out: &mut impl Write) -> Resul
     check(profile, version)?;
     let mut functions = BTreeMap::new();
     for (name, function) in &profile.functions {
-        let stripped = if version.knows_blocks() {
-            stripped(function)
-        } else {
-            let mut by_line = FunctionProfile::default();
-            raise_by_line(&mut by_line, function);
-            stripped(&by_line)
+        let mut known = FunctionProfile::default();
+        let stripped = match version {
+            Version::Gcc5 | Version::Gcc12 => {
+                raise_by_line(&mut known, function);
+                stripped(&known)
+            }
+            Version::Gcc13 => stripped(function),
+            Version::Gcc16 => {
+                add_up_copies(&mut known, function);
+                stripped(&known)
+            }
         };
         merge_into(&mut functions, &stem(name), &stripped, 1);
     }
@@ -282,7 +283,7 @@ fn check(profile: &Profile, version: Version) -> Result<(), WriteError> {
     if let Some(name) = names.into_iter().find(nameless) {
         return Err(WriteError::Name { name: name.to_string(), format });
     }
-    if !version.knows_blocks() {
+    if version != Version::Gcc13 {
         return Ok(());
     }
     profile.functions.iter().try_for_each(|(name, function)| check_discriminators(name, function))
@@ -318,6 +319,27 @@ fn raise_by_line(sum: &mut FunctionProfile, function: &FunctionProfile) {
     for (location, callees) in &function.inlined {
         for (name, callee) in callees {
             raise_by_line(sum.inlined_mut(line(location), name), callee);
+        }
+    }
+}
+
+/// Adds the blocks of `function` to those of `sum`, and those that optimisation copied to the block
+/// that was copied: GCC 16, `gcc/input.h`. It looks up the numbers that the first blocks had.
+fn add_up_copies(sum: &mut FunctionProfile, function: &FunctionProfile) {
+    let first = |l: &LineLocation| LineLocation { discriminator: l.discriminator & 0xff, ..*l };
+    sum.head = sum.head.max(function.head);
+    for (location, block) in &function.body {
+        // A block that was unrolled or vectorised stands for several.
+        let times = u64::from(location.discriminator >> 8 & 0x7f).max(1);
+        let location = first(location);
+        sum.add_line(location, block.count.saturating_mul(times));
+        for (target, &count) in &block.targets {
+            sum.line_mut(location).add_target(target, count);
+        }
+    }
+    for (location, callees) in &function.inlined {
+        for (name, callee) in callees {
+            add_up_copies(sum.inlined_mut(first(location), name), callee);
         }
     }
 }
@@ -521,6 +543,16 @@ mod tests {
         for version in [Version::Gcc5, Version::Gcc12] {
             assert_eq!(read(&written(text, version)).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn blocks_that_optimisation_copied_are_added_up_where_they_can_be_told() {
+        // Of block 2, a copy, and what is unrolled four times.
+        let text = "f:60:3\n 1.2: 9 g:4\n 1.65538: 5 g:1\n 1.1026: 2\n 3.32769: g:7\n  1: 7\n";
+        let expected = "f:29:3\n 1.2: 22 g:5\n 3.1: g:7\n  1: 7\n";
+        let mut expected = text::read(expected.as_bytes()).unwrap();
+        expected.functions.values_mut().for_each(FunctionProfile::update_total);
+        assert_eq!(read(&written(text, Version::Gcc16)).unwrap(), expected);
     }
 
     #[test]
