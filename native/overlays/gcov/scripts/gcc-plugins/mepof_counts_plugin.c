@@ -5,11 +5,21 @@
  * address that belongs to user space while the kernel runs. The kernel has no other thread-local
  * variable of C's, so the compiler is told that the machine has none.
  */
-#include "gcc-common.h"
+/* The compiler's own headers: gcc-common.h of a kernel may not know those of a later compiler. */
+#include "gcc-plugin.h"
+#include "plugin-version.h"
+#include "tree.h"
+#include "memmodel.h"
+#include "tm_p.h"
+#include "target.h"
+#include "diagnostic-core.h"
+#include "intl.h"
 
-__visible int plugin_is_GPL_compatible;
+#define EXPORTED __attribute__((visibility("default")))
 
-__visible int plugin_init(struct plugin_name_args *info, struct plugin_gcc_version *version)
+EXPORTED int plugin_is_GPL_compatible;
+
+EXPORTED int plugin_init(struct plugin_name_args *info, struct plugin_gcc_version *version)
 {
 	if (!plugin_default_version_check(version, &gcc_version)) {
 		error(G_("incompatible gcc/plugin versions"));
