@@ -139,8 +139,8 @@ bench: setup
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
 ONE_SCRIPT := algorithms by-hand chaos cluster debian farm fleet general leave-one-out loop \
-	native overlap phone-emulated phone-faults phone-kills published selective serve suites time transfer \
-	verdicts
+	native overlap phone-emulated phone-faults phone-kills published selective serve suites time \
+	transfer verdicts
 
 # PARTS="sampled options emulated" runs these.
 bench-native: SCRIPT := native_cycles

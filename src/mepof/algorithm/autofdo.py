@@ -34,9 +34,9 @@ from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
 
-# What the link and objtool need for split functions.
+# What the link and objtool need for split functions and functions in sections of their own.
 _LINK = BuildAddition(
-    overlays=("text-sections", "objtool-cold", "objtool-warn"),
+    overlays=("text-sections", "objtool-cold", "objtool-warn", "objtool-weak"),
     module_overlays=("text-sections-modules",),
 )
 # More functions than a kernel has.
@@ -122,8 +122,6 @@ class AutoFdo(Branches):
             *(flags("unsampled-cold") if build.exact and build.cold_small else ()),
         )
         return _LINK + BuildAddition(
-            # By a profile, each function gets a section of its own.
-            overlays=("objtool-weak",),
             ldflags=flags("use-lto-samples", profile=file),
             selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={self._file: profile / self._file},

@@ -120,8 +120,18 @@ class GccAutoFdo(Branches):
 
 
 def _form(toolchain: Toolchain) -> str:
-    """The engine's name for what a compiler reads."""
-    return next(form for first, form in _FORMS.items() if _major(toolchain) >= first)
+    """The engine's name for what a compiler reads.
+
+    Raises:
+        InputError: nothing that the engine writes.
+    """
+    form = next((form for first, form in _FORMS.items() if _major(toolchain) >= first), None)
+    if form is None:
+        raise InputError(
+            f"{toolchain.name} reads AutoFDO profiles of another format",
+            "use a newer GCC: set toolchain",
+        )
+    return form
 
 
 def _major(toolchain: Toolchain) -> int:

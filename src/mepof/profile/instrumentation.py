@@ -116,9 +116,8 @@ def check_finished(path: Path, tools: Tools | None, raw: bool = False) -> None:
     Raises:
         InputError: it is not one, or the toolchain cannot read it.
     """
+    head = _head(path, 8)
     if not is_instrumentation(path):
-        with path.open("rb") as file:
-            head = file.read(8)
         raise InputError(
             f"{path} is not an instrumentation profile",
             _OTHERS.get(
@@ -127,11 +126,10 @@ def check_finished(path: Path, tools: Tools | None, raw: bool = False) -> None:
                 "profile, text too, is named NAME.afdo",
             ),
         )
-    with path.open("rb") as file:
-        if not raw and file.read(8) != _INDEXED:
-            raise InputError(
-                f"{path} is a raw or text profile", "convert it with `mepof profile merge`"
-            )
+    if not raw and head != _INDEXED:
+        raise InputError(
+            f"{path} is a raw or text profile", "convert it with `mepof profile merge`"
+        )
     if tools is None:
         return
     with TemporaryDirectory() as scratch:

@@ -117,6 +117,12 @@ def test_a_compiler_gets_the_version_of_the_format_that_it_reads(tmp_path: Path)
         assert (head[:4], int.from_bytes(head[4:], "little")) == (b"adcg", version)
 
 
+def test_a_compiler_that_reads_another_form_is_refused(tmp_path: Path) -> None:
+    given = conversion(tmp_path, Tools(Other("-11", "11.4.0"), run))
+    with pytest.raises(InputError, match="gcc-11 reads AutoFDO profiles of another format"):
+        ALGORITHM.convert(given)
+
+
 def test_what_is_not_in_the_profile_is_not_cold_for_any_version() -> None:
     for number, flags in (("15.3.0", ()), ("16.1.0", ("-fprofile-partial-training",))):
         used = ALGORITHM.use(Path("/p"), Use(Other("", number), True))
