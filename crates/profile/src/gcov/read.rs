@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{FUNCTIONS, MAGIC, MODULES, NAMES, SUMMARY, Version};
+use super::form::{FUNCTIONS, MAGIC, MODULES, NAMES, SUMMARY, Version};
 use crate::cursor::Cursor;
 use crate::samples::merge_into;
 use crate::{Format, FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError};

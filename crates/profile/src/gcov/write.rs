@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{FUNCTIONS, MAGIC, MODULES, NAMES, SUMMARY, Version};
+use super::form::{FUNCTIONS, MAGIC, MODULES, NAMES, SUMMARY, Version};
 use crate::names::{checked_names, has_nul};
 use crate::samples::merge_into;
 use crate::{Format, FunctionProfile, LineLocation, Profile, Summary, WriteError};
