@@ -19,7 +19,7 @@ from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import InputError
 from mepof.g4.names import is_path
-from mepof.kernel import base, kconfig, overlay, rewriting
+from mepof.kernel import base, companions, kconfig, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
@@ -124,7 +124,11 @@ def check_fit(
         toolchain=f"{toolchain.name} {toolchain.version}",
         min_compiler=minimum,
         reasons=(*broken, *_of_the_tree(tree, arch, toolchain, minimum)),
-        config=(*_baseless(tree, arch, fragments), *_unknown(fragments.settings, symbols)),
+        config=(
+            *_baseless(tree, arch, fragments),
+            *_unknown(fragments.settings, symbols),
+            *_unaccompanied(fragments),
+        ),
         algorithms=tuple(
             _algorithm(name, tree, arch, toolchain, fragments, symbols) for name in algorithms
         ),
@@ -207,6 +211,12 @@ def _baseless(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[
             base.check(tree, arch, fragments)
         except InputError as error:
             yield Reason(error.message, error.remedy)
+
+
+def _unaccompanied(fragments: kconfig.Fragments) -> Iterator[Reason]:
+    wanted = {setting.lines().rstrip() for setting in fragments.settings}
+    for message, remedy in companions.lacking(wanted):
+        yield Reason(message, remedy)
 
 
 def _algorithm(

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
@@ -16,6 +16,8 @@ from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
 from mepof.kernel import (
     base,
+    companions,
+    configure,
     earlier,
     integrity,
     kconfig,
@@ -219,7 +221,7 @@ def build(
     objects.mkdir(exist_ok=True)
     earlier.forget_what_was_killed(objects)
     profiles = _copy_profiles(spec.profiles, view, objects)
-    selection = "\n".join([_selection(spec.selected), *sharing.unshared(paths.tree), ""])
+    selection = "\n".join([_selection(spec.selected, toolchain), *sharing.unshared(paths.tree), ""])
     _replace(objects / _SELECTED, _with_paths(selection, profiles))
     if spec.link_order:
         _replace(objects / _ORDER, spec.link_order)
@@ -233,9 +235,9 @@ def build(
         with earlier.making(objects, kernel=words != ("prepare",)):
             _make([*make, *words], environment, paths.log, tools.run, listener)
 
-    fragments = kconfig.merge(spec.fragments, spec.config_lines)
+    fragments = _fragments(spec)
     base.check(view, spec.arch, fragments)
-    config = kconfig.configure(
+    config = configure.configure(
         view,
         objects,
         fragments,
@@ -449,23 +451,36 @@ def _with_paths(text: str, paths: Mapping[str, str]) -> str:
     return text
 
 
-def _selection(selected: Sequence[FileFlags]) -> str:
-    """A makefile that defines ``mepof-selected``, the flags of an object, given its path."""
+def _selection(selected: Sequence[FileFlags], toolchain: Toolchain) -> str:
+    """A makefile that defines ``mepof-selected``, the flags of an object, given its path; and those
+    of one in Rust."""
     lines = [
         f"mepof-objects-{number} := {' '.join(each.names())}"
         for number, each in enumerate(selected)
     ]
-    calls = (
-        f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(each.cflags)})"
-        for number, each in enumerate(selected)
-    )
-    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", ""])
+
+    def chosen(flags: Iterable[Sequence[str]]) -> str:
+        return " ".join(
+            f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(words)})"
+            for number, words in enumerate(flags)
+        )
+
+    flags = [each.cflags for each in selected]
+    lines += [
+        f"mepof-selected = {chosen(flags)}",
+        f"mepof-selected-rust = {chosen(map(toolchain.rust, flags))}",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _replace(path: Path, text: str) -> None:
     """Write a file, unless it already has this text."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
+
+
+def _fragments(spec: BuildSpec) -> kconfig.Fragments:
+    return kconfig.merge(spec.fragments, spec.config_lines)
 
 
 def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]:
@@ -479,11 +494,13 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
         "HOSTCC": toolchain.tool("compiler"),
         **toolchain.make_variables(spec.arch),
         **_FIXED,
+        **companions.variables(_fragments(spec)),
         # Not in the configuration, which every object depends on.
         **({"LOCALVERSION": spec.suffix} if spec.suffix else {}),
         "KCFLAGS": debug,
         "KAFLAGS": debug,
         "MEPOF_CFLAGS": " ".join(spec.cflags),
+        "MEPOF_RUSTFLAGS": " ".join(toolchain.rust(spec.cflags)),
         "MEPOF_LDFLAGS": " ".join((*spec.ldflags, *kept)),
         "MEPOF_SELECTED": _SELECTED,
         **({"MEPOF_LINK": f"-Wl,--script={_ORDER}"} if spec.link_order else {}),
@@ -491,7 +508,9 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
     if sharing.has_ccache():
-        variables |= {name: f"ccache {variables[name]}" for name in ("CC", "HOSTCC")}
+        # rustc starts the host's compiler by its name alone, to link.
+        variables["HOSTCC"] = f"$(if $(CONFIG_RUST),,ccache ){variables['HOSTCC']}"
+        variables["CC"] = f"ccache {variables['CC']}"
     words = (f"{k}={v}" for k, v in variables.items())
     return ["make", "-C", str(paths.view), f"O={paths.objects}", *words]
 
@@ -517,9 +536,7 @@ def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) ->
         "HEADER_ARCH": "x86",  # exported by the Makefile of `um`: its host's
         "KERNELVERSION": version,
         **toolchain.kconfig_environment(spec.arch),
-        "RUSTC": "rustc",
-        "BINDGEN": "bindgen",
-        "PAHOLE": "pahole",
+        **companions.variables(_fragments(spec)),
         "RUSTC_VERSION_TEXT": "",
     }
 

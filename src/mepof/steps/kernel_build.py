@@ -15,7 +15,17 @@ from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError, listed
-from mepof.kernel import base, exclusions, installed, kbuild, kconfig, objtool, outside, rewriting
+from mepof.kernel import (
+    base,
+    companions,
+    exclusions,
+    installed,
+    kbuild,
+    kconfig,
+    objtool,
+    outside,
+    rewriting,
+)
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
@@ -58,7 +68,7 @@ class KernelBuildBody:
 
     kind = KernelBuild.kind
     phase: Phase = "build"
-    version = 3
+    version = 4
 
     def check(self, step: Step) -> None:
         """Refuse an unknown architecture, a toolchain that does not have the required
@@ -120,6 +130,11 @@ class KernelBuildBody:
             *([spec.link_order] if spec.link_order else ()),
             *([rewriting.OPTIONS] if rewritten else ()),
         )
+        merged = _merged(config_files(asked, own))
+        beside = companions.identity(merged)
+        if "rustc" in beside:
+            given = (spec.cflags, *(each.cflags for each in spec.selected))
+            flags += tuple(map(toolchain.rust, given))
         booted = {}
         if asked.boot is not None:
             device = DEVICES.get(asked.boot.device)
@@ -128,7 +143,6 @@ class KernelBuildBody:
         guest = arch.get(asked.arch).guest
         loader = module_archive.identity(guest) if with_modules and guest is not None else {}
         rewriter = {"rewriter": toolchain.banner("rewriter")} if rewritten else {}
-        merged = _merged(config_files(asked, own))
         held = outside.digest(outside.named_by(merged))
         return {
             **toolchain.identity(arch.get(asked.arch)),
@@ -136,7 +150,7 @@ class KernelBuildBody:
             **booted,
             **loader,
             **({} if held is None else {_OUTSIDE: held}),
-            **_pahole(merged),
+            **beside,
             **_linker(spec.arch),
             **ALGORITHMS.identity(*algorithms_of(asked)),
             "overlays": kbuild.overlay_digest(spec.overlays),
@@ -535,13 +549,6 @@ class _Build:
 def _merged(files: Iterable[Path]) -> kconfig.Fragments:
     """What those of the files that exist say together."""
     return kconfig.merge([path for path in files if path.is_file()])
-
-
-def _pahole(fragments: kconfig.Fragments) -> dict[str, str]:
-    """What writes the kernel's BTF; nothing if it is not installed, which then is an error."""
-    if shutil.which("pahole") is None or not kconfig.may_have_btf(fragments):
-        return {}
-    return {"pahole": identified(banner_of("pahole", None), "pahole")}
 
 
 def _linker(built_for: arch.Arch) -> dict[str, str]:

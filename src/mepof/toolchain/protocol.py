@@ -139,6 +139,13 @@ class Toolchain(Protocol):
             InputError: the toolchain has no such flags.
         """
 
+    def rust(self, flags: Sequence[str]) -> tuple[str, ...]:
+        """What rustc has of the compiler's flags, by its own names. It gets no others.
+
+        Args:
+            flags: in the order of the compiler's command line, with make's conditions.
+        """
+
     def identity(self, arch: Arch | None = None) -> dict[str, str]:
         """Version lines of the tools that decide what a build makes, with digests of those that are
         not the system's.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -75,6 +75,7 @@ class Description(Described):
             major version that needs it.
         tools: by their roles.
         flags: by their meanings, with the values in braces.
+        rust: what rustc calls flags of the compiler; those that end in ``=`` have a value.
     """
 
     title: str
@@ -85,6 +86,7 @@ class Description(Described):
     overlays: dict[str, int] = Field(default={})
     tools: dict[Role, DescribedTool]
     flags: dict[Meaning, tuple[str, ...]]
+    rust: dict[str, str] = Field(default={})
 
     def capabilities_of(self, major: int) -> frozenset[str]:
         """What a major version can do."""
@@ -161,6 +163,25 @@ class Versioned:
         if meaning not in flags:
             raise InputError(f"{self.name} has no flags for `{meaning}`")
         return tuple(flag.format_map(values) for flag in flags[meaning])
+
+    def rust(self, flags: Sequence[str]) -> tuple[str, ...]:
+        words = iter(flags)
+        return tuple(
+            f"-Cllvm-args={next(words)}" if word == "-mllvm" else renamed
+            for word in words
+            if (renamed := self._in_rust(word)) is not None
+        )
+
+    def _in_rust(self, word: str) -> str | None:
+        """A flag as rustc calls it, also within make's conditions; None where rustc has none."""
+        if word == "-mllvm":
+            return word
+        for ours, renamed in self.description.rust.items():
+            end = "" if ours.endswith("=") else r"(?![-=\w])"
+            pattern = rf"(?<![-=\w]){re.escape(ours)}{end}"
+            if re.search(pattern, word):
+                return re.sub(pattern, renamed, word)
+        return None
 
     def identity(self, arch: Arch | None = None) -> dict[str, str]:
         tools = self.description.tools

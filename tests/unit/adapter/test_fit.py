@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -176,6 +177,17 @@ def test_an_option_that_may_be_absent_is_not_missed(tree: Path, toolchain: Clang
     assert "config RANDOMIZE_KSTACK_OFFSET\n" in text
     (tree / "Kconfig").write_text(text.replace("RANDOMIZE_KSTACK_OFFSET", "OTHER"))
     assert looked_at(tree, toolchain).config == ()
+
+
+def test_programs_that_an_option_needs_are_missed(
+    tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / "Kconfig").write_text((tree / "Kconfig").read_text() + "config RUST\n\tbool\n")
+    own = tree.with_name("own.config")
+    own.write_text("CONFIG_RUST=y\n")
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "bindgen" else f"/{name}")
+    (reason,) = check_fit(tree, X86, toolchain, ("slim", str(own)), ()).config
+    assert reason.message == "CONFIG_RUST needs bindgen, which is not installed"
 
 
 def test_an_algorithm_needs_its_own_options(tree: Path, toolchain: Clang) -> None:

@@ -63,15 +63,17 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
     )
     make = [
         *("make", "-C", f"{root}/work/tree", f"O={root}/work/tree/build"),
-        *("ARCH=x86_64", "CC=ccache clang-22", "HOSTCC=ccache clang-22", "LLVM=-22", "LLVM_IAS=1"),
+        *("ARCH=x86_64", "CC=ccache clang-22"),
+        *("HOSTCC=$(if $(CONFIG_RUST),,ccache )clang-22", "LLVM=-22", "LLVM_IAS=1"),
         *("LD=ld.lld-22", "AR=llvm-ar-22", "NM=llvm-nm-22", "OBJCOPY=llvm-objcopy-22"),
         *("OBJDUMP=llvm-objdump-22", "READELF=llvm-readelf-22", "STRIP=llvm-strip-22"),
         *("HOSTAR=llvm-ar-22", "HOSTLD=ld.lld-22"),
         "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970",
         *("KBUILD_BUILD_USER=mepof", "KBUILD_BUILD_HOST=mepof", "KBUILD_BUILD_VERSION=1"),
+        *("PAHOLE=not-installed", "RUSTC=not-installed", "BINDGEN=not-installed"),
         "KCFLAGS=-fdebug-compilation-dir=build",
         "KAFLAGS=-fdebug-compilation-dir=build",
-        *("MEPOF_CFLAGS=-O3 -fmini", "MEPOF_LDFLAGS=--one --two"),
+        *("MEPOF_CFLAGS=-O3 -fmini", "MEPOF_RUSTFLAGS=", "MEPOF_LDFLAGS=--one --two"),
         *("MEPOF_SELECTED=mepof-selected.mk", "CLANG_AUTOFDO_PROFILE=profile"),
         f"MEPOF_EXCLUDE={EXCLUDED}",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import get_args
 
 import pytest
@@ -70,3 +71,30 @@ def test_clang_has_a_tool_for_every_role() -> None:
         "profile-merger": "llvm-profdata-22",
         "rewriter": "llvm-bolt-22",
     }
+
+
+@pytest.mark.parametrize(
+    ("flags", "of_rustc"),
+    [
+        (
+            "-fdebug-info-for-profiling $(if $(CONFIG_DEBUG_INFO),,-gmlt) -D__x__=__unused__",
+            "$(if $(call test-ge,$(CONFIG_RUSTC_VERSION),109800),-Zdebuginfo-for-profiling,"
+            "-Zdebug-info-for-profiling) $(if $(CONFIG_DEBUG_INFO),,-Cdebuginfo=line-tables-only)",
+        ),
+        (
+            "-fprofile-sample-use=P/x.afdo -ffunction-sections "
+            "$(if $(CONFIG_ARM64_BTI_KERNEL),,-fsplit-machine-functions) -mllvm -a=1 -O3 -mllvm -b",
+            "-Zprofile-sample-use=P/x.afdo -Zfunction-sections=y "
+            "$(if $(CONFIG_ARM64_BTI_KERNEL),,-Cllvm-args=-split-machine-functions) "
+            "-Cllvm-args=-a=1 -Cllvm-args=-b",
+        ),
+        (
+            "-fno-profile-sample-use -fno-split-machine-functions",
+            "mepof-none -Cllvm-args=-split-machine-functions=false",
+        ),
+        ("-fpseudo-probe-for-profiling -fno-unique-internal-linkage-names", "mepof-none"),
+        ("-Xclang -fprofile-instrument=llvm -fprofile-use=P -fbasic-block-sections=list=P", ""),
+    ],
+)
+def test_rustc_gets_what_it_has_of_the_flags(flags: str, of_rustc: str) -> None:
+    assert " ".join(CLANG.rust(re.split(r"(?<!if) ", flags))) == of_rustc

@@ -1,0 +1,214 @@
+"""Configure a kernel, and say why what it should have did not take.
+
+Kconfig silently drops an option whose dependencies are not met, so every line is compared with the
+resulting configuration.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO
+
+from mepof.errors import WorkError
+from mepof.kernel import companions
+from mepof.kernel.kconfig import ABSENT, UNMET, Fragments, Setting
+from mepof.process import run
+
+_PROMPTLESS = "it has no prompt: only another option can set it"
+_MAX_SHOWN = 20
+# Options that name a file of certificates, without which the compilation would end.
+_FILES = re.compile(
+    r'^CONFIG_(MODULE_SIG_KEY|SYSTEM_TRUSTED_KEYS|SYSTEM_REVOCATION_KEYS)="(?!pkcs11:)(.+)"$', re.M
+)
+_GENERATED = "certs/signing_key.pem"
+
+
+def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
+    """The settings that a finished ``.config`` does not have."""
+    have = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))
+    return tuple(setting for setting in wanted if not _took(setting, have))
+
+
+def _took(setting: Setting, have: Mapping[str, str]) -> bool:
+    """Whether one of its names took; an option is off only if all its names are."""
+    took = [have.get(name.symbol, "n") == name.value for name in (setting, *setting.otherwise)]
+    return all(took) if setting.value == "n" else any(took)
+
+
+def configure(
+    tree: Path,
+    build: Path,
+    fragments: Fragments,
+    make: Sequence[str],
+    environment: Mapping[str, str],
+    runner: Callable[..., object],
+) -> str:
+    """Write ``build/.config`` and return its text.
+
+    Args:
+        tree: the source, or a view of it.
+        make: the make command with all its variables, to which a target is added.
+        environment: variables for Kconfig's own macros when a drop is explained.
+        runner: runs a program like :func:`mepof.process.run`.
+
+    Raises:
+        WorkError: an option did not take effect; the message names it and the dependency that
+            is not met. Or one needs a file or program that does not exist.
+    """
+    build.mkdir(parents=True, exist_ok=True)
+    wanted = build / ".mepof-config"
+    wanted.write_text("".join(s.lines() for s in fragments.settings), encoding="utf-8")
+    targets = fragments.base.split()
+    if len(targets) == 1 and targets[0].startswith("all"):
+        runner([*make, *targets], env={"KCONFIG_ALLCONFIG": str(wanted)})
+    else:
+        # One by one, as Kbuild itself makes several: the defconfig, then each fragment over it.
+        for target in targets:
+            runner([*make, target])
+        with (build / ".config").open("a", encoding="utf-8") as file:
+            file.write(wanted.read_text(encoding="utf-8"))
+        runner([*make, "olddefconfig"])
+    text = (build / ".config").read_text(encoding="utf-8")
+    missing = dropped(fragments.settings, text)
+    reasons = explain(tree, build / ".config", missing, environment) if missing else {}
+    missing = tuple(s for s in missing if not _excused(s, reasons[s.symbol]))
+    problems = list(_lacking(text, missing, (build, tree), make))
+    if missing:
+        listed = "; ".join(
+            f"{s.lines().splitlines()[0]} ({s.origin}): {reasons[s.symbol]}"
+            f"{_turned_off(reasons[s.symbol], fragments)}"
+            for s in missing[:_MAX_SHOWN]
+        )
+        more = f"; and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
+        dropped_ones = f"{len(missing)} config option(s) did not take effect: {listed}{more}"
+        problems.append((dropped_ones, "add the dependency to the fragment, or drop the option"))
+    if problems:
+        raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
+    return text
+
+
+def _turned_off(reason: str, fragments: Fragments) -> str:
+    """Which lines turn off what an unmet dependency needs."""
+    if not reason.startswith(UNMET):
+        return ""
+    needed = set(re.findall(r"(?<![!\w])\w+", reason.removeprefix(UNMET)))
+    origins = [s.origin for s in fragments.settings if s.value == "n" and needed & {*s.names()}]
+    return f" (turned off in {' and '.join(origins)})" if origins else ""
+
+
+def _lacking(
+    config: str, missing: Iterable[Setting], directories: Sequence[Path], make: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """What a configuration needs that is not there, each with its remedy.
+
+    Args:
+        missing: wanted options that the configuration does not have.
+        directories: those in which make looks for files.
+        make: the make command with all its variables.
+    """
+    have = {*config.splitlines()}
+    wanted = {*have, *(setting.lines().rstrip() for setting in missing)}
+    yield from companions.lacking(wanted)
+    yield from companions.unsuitable(wanted - have, make)
+    for symbol, name in _FILES.findall(config):
+        if name != _GENERATED and not any((each / name).is_file() for each in directories):
+            default = _GENERATED if symbol == "MODULE_SIG_KEY" else ""
+            where = "does not exist" if name.startswith("/") else "is not in the tree"
+            yield (
+                f"CONFIG_{symbol} names {name}, which {where}",
+                f'write CONFIG_{symbol}="{default}", or the absolute path of a file',
+            )
+
+
+def _excused(setting: Setting, reason: str) -> bool:
+    """Whether an option need not take; what a compiler or another option decides stands in every
+    whole configuration of a user's."""
+    return reason.startswith(setting.excuses) or (
+        not setting.is_ours() and reason.endswith(_PROMPTLESS)
+    )
+
+
+def explain(
+    tree: Path, config: Path, missing: Sequence[Setting], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Why options did not take effect: one phrase for each symbol.
+
+    kconfiglib evaluates Kconfig in the process's environment, so it runs in a child.
+    """
+    argv = [sys.executable, "-m", "mepof.kernel.configure", str(tree), str(config)]
+    symbols = [s.symbol for s in missing]
+    result = run([*argv, *symbols], env={**environment, "srctree": str(tree)}, check=False)
+    last = result.output.rpartition("\n")[2]
+    try:
+        answer: dict[str, str] = json.loads(last)
+    except ValueError:
+        return dict.fromkeys(symbols, "the tree's Kconfig could not be read to say why")
+    return answer
+
+
+def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
+    import kconfiglib  # slow to load, and only this child needs it
+
+    class Kconfig(kconfiglib.Kconfig):  # type: ignore[misc]
+        """Reads the words that Kconfig has gained since kconfiglib's last release."""
+
+        def _open(self, filename: str, mode: str) -> IO[str]:
+            with super()._open(filename, mode) as file:
+                text = file.read()
+            text = re.sub(r"^(\s+)modules$", r"\1option modules", text, flags=re.M)  # 5.16
+            text = re.sub(r"^\s+transitional$", "", text, flags=re.M)  # 6.18
+            # 7.0
+            only_if = r"\1(\2) || !(\3)"
+            text = re.sub(r"^(\s+depends on )([^#\n]+) if ([^#\n]+)", only_if, text, flags=re.M)
+            return io.StringIO(text)
+
+    kconf = Kconfig("Kconfig", warn=False, suppress_traceback=False)
+    kconf.load_config(config)
+    answer = {}
+    for name in symbols:
+        symbol = kconf.syms.get(name)
+        if symbol is None or not symbol.nodes:
+            near = get_close_matches(name, kconf.syms, n=1, cutoff=0.8)
+            hint = f"; the nearest is {near[0]}" if near else ""
+            answer[name] = ABSENT + hint
+            continue
+        needs = kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
+        if symbol.choice is not None:
+            needs += kconfiglib.split_expr(symbol.choice.direct_dep, kconfiglib.AND)
+        unmet = [
+            "a test of the compiler or its tools"  # Kconfig replaces $(success,…) by its result
+            if part is kconf.n
+            else kconfiglib.expr_str(part)
+            for part in needs
+            if part is not symbol.choice and kconfiglib.expr_value(part) == 0
+        ]
+        if unmet:
+            answer[name] = UNMET + " and ".join(dict.fromkeys(unmet))
+        elif symbol.str_value != "n" and kconfiglib.expr_value(symbol.rev_dep):
+            selecting = [
+                kconfiglib.expr_str(part)
+                for part in kconfiglib.split_expr(symbol.rev_dep, kconfiglib.OR)
+                if kconfiglib.expr_value(part)
+            ]
+            answer[name] = "selected by " + " and ".join(selecting)
+        elif symbol.choice is not None and symbol.choice.selection is not symbol:
+            chosen = symbol.choice.selection
+            answer[name] = f"its choice went to {chosen.name if chosen else 'none'}"
+        else:
+            answer[name] = f"its value came out as {symbol.str_value or 'n'}"
+        if not any(node.prompt for node in symbol.nodes):
+            answer[name] += f"; {_PROMPTLESS}"
+    return answer
+
+
+if __name__ == "__main__":
+    os.chdir(sys.argv[1])
+    print()
+    print(json.dumps(_explain_here(sys.argv[2], sys.argv[3:])))
