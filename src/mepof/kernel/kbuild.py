@@ -62,7 +62,8 @@ _CALLERS = (
 )
 Progress = Callable[[int, int | None, str], None]
 
-
+# What a kernel's own makefiles would do about profiles, by flags that ours do not go with.
+_LEFT_OFF = ("# CONFIG_AUTOFDO_CLANG is not set", "# CONFIG_PROPELLER_CLANG is not set")
 # What flags and variables call the directory of profiles: `PROFILES/NAME`.
 PROFILES = "mepof-profiles"
 # In the objects' directory, where the compiler runs.
@@ -480,7 +481,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _fragments(spec: BuildSpec) -> kconfig.Fragments:
-    return kconfig.merge(spec.fragments, spec.config_lines)
+    return kconfig.merge(spec.fragments, (*spec.config_lines, *_LEFT_OFF))
 
 
 def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]:

@@ -125,6 +125,6 @@ def keep_linked(
     kernels = "$(firstword $(shell echo '$(KBUILD_LDFLAGS)' | sha256sum))"
     kept = f"$(foreach kernels,{kernels},{' '.join(flags)})"
     # Not in the makes before and below the one that sets the kernel's flags, where these would
-    # refer to each other; and the kernel's own option for Propeller takes lists of blocks, too.
+    # refer to each other.
     is_set = "$(filter simple,$(flavor KBUILD_LDFLAGS))"
-    return (f"$(if {is_set},$(if $(CONFIG_PROPELLER_CLANG),,{kept}))",)
+    return (f"$(if {is_set},{kept})",)

@@ -77,14 +77,12 @@ def test_other_flags_have_another_directory(tmp_path: Path) -> None:
         (replace(THIN, share=False), ()),
         (replace(THIN, config_lines=()), ()),
         (replace(THIN, ldflags=("--lto-basic-block-sections=mepof-profiles/blocks",)), ()),
-        (THIN, ("CONFIG_PROPELLER_CLANG=y",)),
         (THIN, ("ALIGNMENT=8'",)),
     ],
     ids=[
         "share off",
         "not linked so",
         "a list of blocks",
-        "the kernel's own list of blocks",
         "an odd flag",
     ],
 )

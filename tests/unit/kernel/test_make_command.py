@@ -126,3 +126,10 @@ def test_kconfig_always_gets_the_same_environment(
         "CLANG_FLAGS": f"--target={triple} -fintegrated-as",
         "RUSTC_VERSION_TEXT": "",
     }
+
+
+def test_a_kernels_own_ways_to_use_profiles_are_left_off(tmp_path: Path) -> None:
+    (tmp_path / "gki.config").write_text("CONFIG_AUTOFDO_CLANG=y\nCONFIG_NET=y\n")
+    fragments = kbuild._fragments(kbuild.BuildSpec(arch.get("arm64"), (tmp_path / "gki.config",)))
+    asked = {setting.symbol: setting.value for setting in fragments.settings}
+    assert asked == {"AUTOFDO_CLANG": "n", "PROPELLER_CLANG": "n", "NET": "y"}
