@@ -100,6 +100,49 @@ def test_objtool_finds_replaced_weak_functions_before_the_first_symbol() -> None
     assert f"{head}\n{{\n\tstruct rb_node *first = " in (apply_edit(text, edit) or "")
 
 
+def test_objtool_reads_jump_tables_on_after_an_entry_to_the_end_of_a_cold_part(
+    tmp_path: Path,
+) -> None:
+    # As Linux 6.12 does it, of a function with a hot part from 10 to 20 in section 1 and a cold one
+    # from 30 to 40 in section 2.
+    text = """\
+#include <stdio.h>
+struct symbol { int sec, offset, len; struct symbol *cfunc; };
+static int find_insn(void *file, int sec, int at) { return at == 20 || at == 40 ? 0 : at; }
+static int add_jump_table(void *file, const int (*relocs)[2], int count)
+{
+\tstruct symbol cold = { 2, 30, 10, 0 }, hot = { 1, 10, 10, &cold }, *pfunc = &hot;
+\tint found = 0;
+\tfor (int i = 0; i < count; i++) {
+\t\tint sec = relocs[i][0], at = relocs[i][1];
+\t\t/* Clang sometimes leaves dangling unused jump table entries */
+\t\tif (sec == pfunc->sec && at == pfunc->offset + pfunc->len)
+\t\t\tgoto next;
+\t\tif (!find_insn(file, sec, at))
+\t\t\tbreak;
+\t\tfound++;
+next:;
+\t}
+\treturn found;
+}
+int main(void)
+{
+\tconst int relocs[][2] = { {1, 12}, {2, 40}, {2, 33}, {1, 20}, {2, 31} };
+\tprintf("%d %d", add_jump_table(0, relocs, 5), find_insn(0, 2, 40));
+}
+"""
+    mended = text
+    for edit in overlay.load("objtool-jumps").edits:
+        mended = apply_edit(mended, edit) or ""
+    found = []
+    for version in (text, mended):
+        (tmp_path / "jumps.c").write_text(version)
+        words = ["gcc", "-Wall", "-Werror", "-o", tmp_path / "jumps", tmp_path / "jumps.c"]
+        subprocess.run(words, check=True)
+        found.append(subprocess.check_output([tmp_path / "jumps"], text=True))
+    assert found == ["1 0", "3 0"]
+
+
 @pytest.mark.parametrize(
     "place", [{"in_macro": "NONE"}, {"in_array": "none"}, {"in_function": "none"}]
 )
