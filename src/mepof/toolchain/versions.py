@@ -75,7 +75,8 @@ class Description(Described):
             major version that needs it.
         tools: by their roles.
         flags: by their meanings, with the values in braces.
-        rust: what rustc calls flags of the compiler; those that end in ``=`` have a value.
+        rust: what rustc calls flags of the compiler, with the values in braces of those that end in
+            ``=``.
     """
 
     title: str
@@ -177,10 +178,10 @@ class Versioned:
         if word == "-mllvm":
             return word
         for ours, renamed in self.description.rust.items():
-            end = "" if ours.endswith("=") else r"(?![-=\w])"
-            pattern = rf"(?<![-=\w]){re.escape(ours)}{end}"
-            if re.search(pattern, word):
-                return re.sub(pattern, renamed, word)
+            value = "(?P<value>[^\\s,)]*)" if ours.endswith("=") else "(?P<value>)(?![-=\\w])"
+            if found := re.search(rf"(?<![-=\w]){re.escape(ours)}{value}", word):
+                new = renamed.format(value=found["value"])
+                return word[: found.start()] + new + word[found.end() :]
         return None
 
     def identity(self, arch: Arch | None = None) -> dict[str, str]:
