@@ -105,7 +105,7 @@ def _complaint(output: str) -> str:
     alone."""
     lines = re.findall(r"^\*\*\*(.*)$", output, re.M)
     paragraphs = "\n".join(map(str.strip, lines)).split("\n\n")
-    return " ".join(paragraphs[0].split())
+    return " ".join(paragraphs[0].split()).rstrip(".")
 
 
 def _needs(fragments: Fragments, companions: Companions) -> bool:
