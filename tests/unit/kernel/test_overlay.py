@@ -137,7 +137,14 @@ int main(void)
     found = []
     for version in (text, mended):
         (tmp_path / "jumps.c").write_text(version)
-        words = ["gcc", "-Wall", "-Werror", "-o", tmp_path / "jumps", tmp_path / "jumps.c"]
+        words: list[str | Path] = [
+            "gcc",
+            "-Wall",
+            "-Werror",
+            "-o",
+            tmp_path / "jumps",
+            tmp_path / "jumps.c",
+        ]
         subprocess.run(words, check=True)
         found.append(subprocess.check_output([tmp_path / "jumps"], text=True))
     assert found == ["1 0", "3 0"]
