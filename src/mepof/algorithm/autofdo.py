@@ -36,7 +36,7 @@ from mepof.toolchain.protocol import Toolchain, Tools
 
 # What the link and objtool need for split functions and functions in sections of their own.
 _LINK = BuildAddition(
-    overlays=("text-sections", "objtool-cold", "objtool-jumps", "objtool-warn", "objtool-weak"),
+    overlays=("text-sections", "objtool-cold", "objtool-warn", "objtool-weak"),
     module_overlays=("text-sections-modules",),
 )
 # More functions than a kernel has.
@@ -122,6 +122,7 @@ class AutoFdo(Branches):
             *(flags("unsampled-cold") if build.exact and build.cold_small else ()),
         )
         return _LINK + BuildAddition(
+            overlays=build.toolchain.split_overlays,
             ldflags=flags("use-lto-samples", profile=file),
             selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={self._file: profile / self._file},

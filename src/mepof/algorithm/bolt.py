@@ -49,7 +49,7 @@ class Bolt(Branches):
         split = executed is not None and executed.exists()
         whole = FileFlags(executed or (), toolchain.flags("whole-functions"), layout=True)
         return BuildAddition(
-            overlays=("text-sections", "objtool-cold", "objtool-jumps", "objtool-weak", "bolt"),
+            overlays=("text-sections", "objtool-cold", "objtool-weak", "bolt"),
             module_overlays=("text-sections-modules",),
             selected=(whole,) if split else (),
             rewriting=Rewriting(counts),

@@ -29,14 +29,7 @@ from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
 
 _LINK = BuildAddition(
-    overlays=(
-        "text-sections",
-        "objtool-cold",
-        "objtool-jumps",
-        "objtool-warn",
-        "objtool-weak",
-        "propeller",
-    ),
+    overlays=("text-sections", "objtool-cold", "objtool-warn", "objtool-weak", "propeller"),
     module_overlays=("text-sections-modules",),
 )
 

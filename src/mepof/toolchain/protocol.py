@@ -119,6 +119,10 @@ class Toolchain(Protocol):
     def overlays(self) -> tuple[str, ...]:
         """What kernels that count need beyond the overlay ``pgo``."""
 
+    @property
+    def split_overlays(self) -> tuple[str, ...]:
+        """What kernels with split functions need beyond the overlays of their algorithm."""
+
     def tool(self, role: Role, arch: Arch | None = None) -> str:
         """The command name of the tool with a role.
 

@@ -73,6 +73,8 @@ class Description(Described):
         exclusive: capabilities of which one build takes a single profile.
         overlays: what kernels that count need beyond the overlay of their algorithm, and the newest
             major version that needs it.
+        split_overlays: what kernels with split functions need beyond those of their algorithm, and
+            the oldest major version that needs it.
         tools: by their roles.
         flags: by their meanings, with the values in braces.
         rust: what rustc calls flags of the compiler, with the values in braces of those that end in
@@ -85,6 +87,7 @@ class Description(Described):
     capabilities: dict[str, int] = Field(default={})
     exclusive: frozenset[str] = frozenset()
     overlays: dict[str, int] = Field(default={})
+    split_overlays: dict[str, int] = Field(default={}, alias="split-overlays")
     tools: dict[Role, DescribedTool]
     flags: dict[Meaning, tuple[str, ...]]
     rust: dict[str, str] = Field(default={})
@@ -139,6 +142,11 @@ class Versioned:
     def overlays(self) -> tuple[str, ...]:
         newest = self.description.overlays
         return tuple(name for name in newest if self.major <= newest[name])
+
+    @property
+    def split_overlays(self) -> tuple[str, ...]:
+        oldest = self.description.split_overlays
+        return tuple(name for name in oldest if self.major >= oldest[name])
 
     @property
     def version(self) -> str:

@@ -381,14 +381,7 @@ def test_a_stack_uses_all_its_profiles_and_fits_only_the_profiled_build(
     given = profile_of_a_stack(room, room.root.name)
     spec = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
     assert spec.overlays == (
-        *(
-            "text-sections",
-            "objtool-cold",
-            "objtool-jumps",
-            "objtool-warn",
-            "objtool-weak",
-            "propeller",
-        ),
+        *("text-sections", "objtool-cold", "objtool-warn", "objtool-weak", "propeller"),
     )
     assert set(spec.profiles) == {"kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"}
     assert [list(each.names()) for each in spec.selected] == [["%"], ["%"], ["kernel/b.o"]]

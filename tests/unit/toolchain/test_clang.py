@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
-from mepof.algorithm.protocol import ALGORITHMS, Round
+from mepof.algorithm.protocol import ALGORITHMS, Round, Use
 from mepof.errors import EnvironmentLack, InputError
 from mepof.toolchain import scheduling_models, versions
 from mepof.toolchain.clang import Clang
@@ -166,6 +166,14 @@ def test_an_algorithm_that_is_newer_than_the_compiler_is_refused_with_the_versio
         del needs["propeller"]
         check_requirements(name, needs)
         needs["propeller"] = ALGORITHMS.get("propeller").requires
+
+
+@pytest.mark.parametrize(("suffix", "is_taught"), [("-22", False), ("-23", True)])
+def test_objtool_learns_what_newer_compilers_make_of_split_functions(
+    suffix: str, is_taught: bool
+) -> None:
+    used = ALGORITHMS.get("autofdo").use(Path("profile"), Use(Clang(suffix), None))
+    assert ("objtool-jumps" in used.overlays) is is_taught
 
 
 @pytest.mark.parametrize(("suffix", "overlays"), [("-14", ["pgo-former-names"]), ("-19", [])])
