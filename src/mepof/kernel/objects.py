@@ -14,7 +14,7 @@ from mepof.toolchain.protocol import Toolchain
 
 # The functions that each object defines: JSON, beside the kernel.
 OBJECTS = "objects.json"
-_FROM_C = re.compile(r"^source_\S+ := \S+\.c$", re.M)
+_COMPILED = re.compile(r"^source_\S+ := \S+\.(?:c|rs)$", re.M)
 
 
 def functions_in(build: Path) -> dict[str, list[str]]:
@@ -48,7 +48,7 @@ def objects_of(build: Path, functions: Collection[str]) -> tuple[str, ...]:
 
 
 def defined_functions(objects: Path, toolchain: Toolchain, arch: Arch) -> dict[str, list[str]]:
-    """The functions that the objects of C sources define, by the objects' paths."""
+    """The functions that the objects of sources in C and Rust define, by the objects' paths."""
     compiled = []
     for command in objects.rglob(".*.o.cmd"):
         made = command.with_name(command.name[1:].removesuffix(".cmd"))
@@ -57,7 +57,7 @@ def defined_functions(objects: Path, toolchain: Toolchain, arch: Arch) -> dict[s
         if name.parts[0] == "scripts":
             continue
         text = command.read_text(encoding="utf-8", errors="replace")
-        if _FROM_C.search(text) and made.is_file():
+        if _COMPILED.search(text) and made.is_file():
             compiled.append(name.as_posix())
     names = objects / "mepof-objects"
     names.write_text("\n".join(compiled))

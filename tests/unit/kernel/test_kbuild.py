@@ -87,6 +87,16 @@ def test_nm_is_not_asked_for_the_tools_that_the_kernel_builds_for_itself(bench: 
     assert tool.is_file()
 
 
+def test_the_functions_of_objects_in_rust_are_known(bench: Bench) -> None:
+    objects = bench.paths().work / "tree/build"
+    bench.build()
+    (objects / "rust").mkdir()
+    (objects / "rust/core.o").write_text("defines _RNv4core3len\n")
+    command = "source_rust/core.o := /usr/lib/rustlib/src/rust/library/core/src/lib.rs\n"
+    (objects / "rust/.core.o.cmd").write_text(command)
+    assert functions_in(bench.build())["rust/core.o"] == ["_RNv4core3len"]
+
+
 def test_modules_are_built_listed_and_copied_where_the_configuration_has_them(
     bench: Bench,
 ) -> None:
