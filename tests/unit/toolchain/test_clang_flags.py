@@ -79,12 +79,13 @@ def test_clang_has_a_tool_for_every_role() -> None:
         (
             "-fdebug-info-for-profiling $(if $(CONFIG_DEBUG_INFO),,-gmlt) -D__x__=__unused__",
             "$(if $(call test-ge,$(CONFIG_RUSTC_VERSION),109800),-Zdebuginfo-for-profiling,"
-            "-Zdebug-info-for-profiling) $(if $(CONFIG_DEBUG_INFO),,-Cdebuginfo=line-tables-only)",
+            "-Zdebug-info-for-profiling) $(if $(CONFIG_DEBUG_INFO),,-Cdebuginfo=limited)",
         ),
         (
             "-fprofile-sample-use=P/x.afdo -ffunction-sections "
             "$(if $(CONFIG_ARM64_BTI_KERNEL),,-fsplit-machine-functions) -mllvm -a=1 -O3 -mllvm -b",
-            "-Zprofile-sample-use=P/x.afdo -Zfunction-sections=y "
+            "-Zprofile-sample-use=P/x.afdo $(if $(CONFIG_DEBUG_INFO),,-Cdebuginfo=limited) "
+            "-Zfunction-sections=y "
             "$(if $(CONFIG_ARM64_BTI_KERNEL),,-Cllvm-args=-split-machine-functions) "
             "-Cllvm-args=-a=1 -Cllvm-args=-b",
         ),
