@@ -96,12 +96,13 @@ def test_clang_has_a_tool_for_every_role() -> None:
         ("-fpseudo-probe-for-profiling -fno-unique-internal-linkage-names", "mepof-none"),
         (
             "-Xclang -fprofile-instrument=llvm -mllvm -vp-counters-per-site=4",
-            "$(if $(CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE),-Cprofile-generate -Zno-profiler-runtime) "
-            "-Cllvm-args=-vp-counters-per-site=4",
+            "$(if $(CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE),$(if $(filter rust/%,$(mepof-object)),,"
+            "-Cprofile-generate -Zno-profiler-runtime)) -Cllvm-args=-vp-counters-per-site=4",
         ),
         (
             "-fprofile-use=P/x.profdata -Wno-profile-instr-unprofiled",
-            "$(if $(CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE),-Cprofile-use=P/x.profdata)",
+            "$(if $(CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE),$(if $(filter rust/%,$(mepof-object)),,"
+            "-Cprofile-use=P/x.profdata))",
         ),
         ("-Xclang -fprofile-instrument=none", "mepof-none"),
         ("-fcs-profile-generate -fbasic-block-sections=list=P -fno-split-x", ""),
