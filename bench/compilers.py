@@ -20,8 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from measure import outcomes
-from measure.left import COUNTED, geometric, saved
-from measure.outcomes import Outcome, failed
+from measure.outcomes import Outcome, failed, figures
 
 from mepof.toolchain.protocol import select
 
@@ -88,10 +87,7 @@ def _age(name: str) -> tuple[str, int]:
 def _row(name: str, algorithm: str, outcome: Outcome) -> str:
     if outcome["outcome"] != "measured":
         return f"| `{name}` | `{algorithm}` | | failed: {outcome['reason']} | | | |"
-    fewer = [saved(geometric(outcome["left_percent"][metric])) for metric in COUNTED]
-    state = "booted" if outcome["booted"] else "does not boot"
-    words = [outcome["kernel"], state, *fewer, f"{outcome['text_percent'] - 100:+.1f}"]
-    return f"| `{name}` | `{algorithm}` | {' | '.join(words)} |"
+    return f"| `{name}` | `{algorithm}` | {' | '.join(figures(outcome))} |"
 
 
 _PAGE = """# Compilers that were tried

@@ -15,16 +15,15 @@ takes about an hour on two cores for each kernel; `rust-binder` needs rustc and 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from measure import outcomes
-from measure.left import COUNTED, geometric, saved
-from measure.outcomes import Outcome, failed
+from measure.outcomes import Outcome, failed, figures
 
 ROOT = Path(__file__).parents[1]
 CHOICES = ROOT / "bench" / "configurations.toml"
@@ -74,17 +73,20 @@ def main() -> None:
             f"no row has all these words; there are {', '.join(row.name for row in every)}"
         )
     where = ["--store", str(arguments.store)] if arguments.store is not None else []
-    record = RESULT.with_suffix(".json")
-    results: dict[str, Outcome] = json.loads(record.read_text()) if record.is_file() else {}
-    for row in chosen:
-        if arguments.again or row.name not in results:
-            print(f"== {row.name}", flush=True)
-            program = PROGRAM.format(**row._asdict())
-            results[row.name] = outcomes.tried(program, OUT / row.name.replace("/", "-"), where)
-            record.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-            RESULT.with_suffix(".md").write_text(page(every, results))
+    results = outcomes.kept(
+        RESULT,
+        {row.name: partial(tried, row, where) for row in chosen},
+        partial(page, every),
+        again=arguments.again,
+    )
     if any(failed(results[row.name]) for row in chosen):
         sys.exit(1)
+
+
+def tried(row: Row, where: Sequence[str]) -> Outcome:
+    """Run the program of a row."""
+    program = PROGRAM.format(**row._asdict())
+    return outcomes.tried(program, OUT / row.name.replace("/", "-"), where)
 
 
 def rows(choices: Path) -> Iterator[Row]:
@@ -110,9 +112,7 @@ def _line(row: Row, outcome: Outcome | None) -> str:
     elif outcome["outcome"] != "measured":
         words += ["", f"failed: {outcome['reason']}", "", "", ""]
     else:
-        fewer = [saved(geometric(outcome["left_percent"][metric])) for metric in COUNTED]
-        state = "booted" if outcome["booted"] else "does not boot"
-        words += [outcome["kernel"], state, *fewer, f"{outcome['text_percent'] - 100:+.1f}"]
+        words += figures(outcome)
     return f"| {' | '.join(words)} |"
 
 

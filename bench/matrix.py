@@ -16,11 +16,11 @@ baseline. It takes hours on two cores for each kernel and compiler.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from measure import outcomes
@@ -96,17 +96,21 @@ def main() -> None:
     chosen = [cell for cell in choices.cells() if cell.is_chosen_by(arguments.word)]
     if not chosen:
         parser.error("no cell has all these words; `--list` shows every cell")
-    record = RESULT.with_suffix(".json")
-    results: dict[str, Outcome] = json.loads(record.read_text()) if record.is_file() else {}
-    for cell in chosen:
-        if arguments.list:
+    if arguments.list:
+        results = outcomes.known(RESULT)
+        for cell in chosen:
             print(f"{cell.name}: {said(results.get(cell.name))}")
-        elif arguments.again or cell.name not in results:
-            print(f"== {cell.name}", flush=True)
-            results[cell.name] = tried(cell, choices.kernels[cell.kernel], arguments.store)
-            record.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-            RESULT.with_suffix(".md").write_text(page(choices, results))
-    if not arguments.list and any(failed(results[cell.name]) for cell in chosen):
+        return
+    results = outcomes.kept(
+        RESULT,
+        {
+            cell.name: partial(tried, cell, choices.kernels[cell.kernel], arguments.store)
+            for cell in chosen
+        },
+        partial(page, choices),
+        again=arguments.again,
+    )
+    if any(failed(results[cell.name]) for cell in chosen):
         sys.exit(1)
 
 

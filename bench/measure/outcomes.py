@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from measure.left import COUNTED, geometric, left_percent
+from measure.left import COUNTED, geometric, left_percent, saved
 from measure.program import MEPOF, report_of
 
 INSTRUCTIONS = "kernel_instructions"
 
 #: What came out of a program, as JSON.
 Outcome = dict[str, Any]
+
+
+def known(result: Path) -> dict[str, Outcome]:
+    """The outcomes in a record, by name.
+
+    Args:
+        result: the record without ``.json``.
+    """
+    record = result.with_suffix(".json")
+    return json.loads(record.read_text()) if record.is_file() else {}
+
+
+def kept(
+    result: Path,
+    wanted: Mapping[str, Callable[[], Outcome]],
+    page: Callable[[Mapping[str, Outcome]], str],
+    *,
+    again: bool,
+) -> dict[str, Outcome]:
+    """Get what has no outcome yet, and keep each as it comes: all of them, and those from before.
+
+    Args:
+        result: their record without ``.json``, and their page without ``.md``.
+        wanted: what gives an outcome, by its name.
+        page: makes the page.
+        again: get all that is wanted.
+    """
+    results = known(result)
+    for name, get in wanted.items():
+        if again or name not in results:
+            print(f"== {name}", flush=True)
+            results[name] = get()
+            result.with_suffix(".json").write_text(
+                json.dumps(results, indent=1, sort_keys=True) + "\n"
+            )
+            result.with_suffix(".md").write_text(page(results))
+    return results
 
 
 def tried(text: str, out: Path, where: Sequence[str]) -> Outcome:
@@ -58,6 +96,14 @@ def measured(report: Mapping[str, Any]) -> Outcome:
         "left_percent": left,
         "text_percent": 100 * text["opt"] / text["plain"],
     }
+
+
+def figures(outcome: Outcome) -> list[str]:
+    """Cells of a table for a kernel that was measured: its release, whether it booted, percent
+    fewer of what is counted, and the growth of its text in percent."""
+    fewer = [saved(geometric(outcome["left_percent"][metric])) for metric in COUNTED]
+    state = "booted" if outcome["booted"] else "does not boot"
+    return [outcome["kernel"], state, *fewer, f"{outcome['text_percent'] - 100:+.1f}"]
 
 
 def failed(outcome: Outcome) -> bool:

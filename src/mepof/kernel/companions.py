@@ -16,7 +16,6 @@ from mepof.process import run
 from mepof.toolchain.versions import banner_of, identified
 
 _NONE = "not-installed"
-_RUST = "RUST"
 
 
 @dataclass(frozen=True)
@@ -38,16 +37,15 @@ class Companions:
         return [name for name in self.programs.values() if shutil.which(name) is None]
 
 
-_ALL = (
-    Companions("DEBUG_INFO_BTF", {"PAHOLE": "pahole"}, "apt-get install pahole"),
-    Companions(
-        _RUST,
-        {"RUSTC": "rustc", "BINDGEN": "bindgen"},
-        "install rustc with the sources of its library, and bindgen: `apt-get install rustc-web "
-        "rust-web-src` and `cargo install --locked bindgen-cli`, or as "
-        "Documentation/rust/quick-start.rst says",
-    ),
+_BTF = Companions("DEBUG_INFO_BTF", {"PAHOLE": "pahole"}, "apt-get install pahole")
+_RUST = Companions(
+    "RUST",
+    {"RUSTC": "rustc", "BINDGEN": "bindgen"},
+    "install rustc with the sources of its library, and bindgen: `apt-get install rustc-web "
+    "rust-web-src` and `cargo install --locked bindgen-cli`, or as "
+    "Documentation/rust/quick-start.rst says",
 )
+_ALL = (_BTF, _RUST)
 
 
 def variables(fragments: Fragments) -> dict[str, str]:
@@ -93,11 +91,10 @@ def unsuitable(wanted: Set[str], make: Sequence[str]) -> Iterator[tuple[str, str
         wanted: the lines of the configuration.
         make: the make command with all its variables, to which a target is added.
     """
-    for each in _ALL:
-        if each.symbol == _RUST and f"CONFIG_{_RUST}=y" in wanted and not each.missing():
-            output = run([*make, "rustavailable"], check=False).output
-            if why := _complaint(output):
-                yield f"CONFIG_{_RUST}: {why}", each.remedy
+    if "CONFIG_RUST=y" in wanted and not _RUST.missing():
+        output = run([*make, "rustavailable"], check=False).output
+        if why := _complaint(output):
+            yield f"CONFIG_RUST: {why}", _RUST.remedy
 
 
 def _complaint(output: str) -> str:

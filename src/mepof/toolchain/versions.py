@@ -174,17 +174,16 @@ class Versioned:
         return tuple(flag.format_map(values) for flag in flags[meaning])
 
     def rust(self, flags: Sequence[str]) -> tuple[str, ...]:
-        words = iter(flags)
-        return tuple(
-            f"-Cllvm-args={next(words)}" if word == "-mllvm" else renamed
-            for word in words
-            if (renamed := self._in_rust(word)) is not None
-        )
+        found, words = [], iter(flags)
+        for word in words:
+            if word == "-mllvm":
+                found.append(f"-Cllvm-args={next(words)}")
+            elif (renamed := self._in_rust(word)) is not None:
+                found.append(renamed)
+        return tuple(found)
 
     def _in_rust(self, word: str) -> str | None:
         """A flag as rustc calls it, also within make's conditions; None where rustc has none."""
-        if word == "-mllvm":
-            return word
         for ours, renamed in self.description.rust.items():
             value = "(?P<value>[^\\s,)]*)" if ours.endswith("=") else "(?P<value>)(?![-=\\w])"
             if found := re.search(rf"(?<![-=\w]){re.escape(ours)}{value}", word):

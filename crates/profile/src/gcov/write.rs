@@ -37,7 +37,7 @@ pub fn write(profile: &Profile, version: Version, out: &mut impl Write) -> Resul
         merge_into(&mut functions, &stem(name), &stripped(&known), 1);
     }
     let stripped = Profile { functions, ..Profile::default() };
-    // Nothing may have number 0: GCC takes it for none.
+    // Names are numbered from 1: GCC reads number 0 as no name.
     let none = Arc::from("");
     let mut names = stripped.names();
     names.insert(0, &none);
