@@ -31,7 +31,7 @@ Artifacts = Mapping[tuple[str, ResultKind], Path]
 
 def artifacts(out: Path) -> Artifacts:
     """The artifacts of the results of the last run in a directory; none if none ran there."""
-    plan, made = _last_run(out)
+    plan, made = last_run(out)
     return {
         (each["name"], each["kind"]): made[each["step"]]
         for each in plan.get("results", ())
@@ -42,7 +42,7 @@ def artifacts(out: Path) -> Artifacts:
 def instrumented(out: Path, name: str) -> tuple[str, ...] | None:
     """The C files that were instrumented for the profile of a result of the last run in a
     directory, in alphabetical order; None where nothing tells."""
-    plan, made = _last_run(out)
+    plan, made = last_run(out)
     steps = {each["id"]: each for each in plan.get("steps", ())}
     wanted = (name, "profile")
     results = plan.get("results", ())
@@ -55,7 +55,7 @@ def instrumented(out: Path, name: str) -> tuple[str, ...] | None:
     return tuple(sorted(f"{each.name.removesuffix('.o')}.c" for each in selection.objects))
 
 
-def _last_run(out: Path) -> tuple[dict[str, Any], dict[str, Path]]:
+def last_run(out: Path) -> tuple[dict[str, Any], dict[str, Path]]:
     """The plan of the last run in a directory, and the artifacts of its steps; both empty if none
     ran there."""
     try:

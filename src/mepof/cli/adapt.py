@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -14,17 +16,23 @@ from mepof import arch as architectures
 from mepof.adapter.fit import Fit, Reason, check_fit
 from mepof.adapter.judge import judge, objects_that_ran, sampled_functions
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.bootimg.compression import decompress, recognise
 from mepof.cli.application import Commands
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
 from mepof.errors import InputError, WorkError
 from mepof.g4.settings import config as read_config
+from mepof.kernel.loading import Foreign, faults, read_kernel, read_module
 from mepof.kernel.source import check_kernel
 from mepof.plan.model import HostInput, Input, Plan
 from mepof.plan.preflight import unreadable
 from mepof.source.protocol import source_of
 from mepof.spec.kernel_source import KernelSource
 from mepof.toolchain.protocol import DEFAULT, select
+
+_MODULE = re.compile(r"\.ko(\.(gz|xz|zst))?$")
+# Symbols that are named for all modules together.
+_MOST = 5
 
 app = Commands(help="Fit an optimisation to another kernel.")
 
@@ -166,6 +174,79 @@ def judged(
     )
     for each in found.changed[:top]:
         print(f"{each.share:6.2f} %  {each.state:8} {each.name}  {each.file}")
+
+
+@app.command("modules")
+def modules(
+    build: Annotated[
+        Path,
+        typer.Argument(
+            help="vmlinux of the kernel, or the directory of its build in the store.",
+            metavar="KERNEL",
+        ),
+    ],
+    given: Annotated[
+        list[Path],
+        typer.Argument(help="Modules, and directories that contain some.", metavar="MODULE"),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Say whether modules that were built elsewhere load on a kernel.
+
+    Nothing is loaded: what the kernel compares is read from the files. The exit status is 1 if a
+    module would not load.
+
+    Raises:
+        InputError: a file is not a kernel with modules or not a module, or cannot be read.
+        WorkError: a module would not load.
+    """
+    vmlinux = build / "vmlinux" if build.is_dir() else build
+    try:
+        config = build / "config"
+        known = config.read_text(encoding="utf-8") if config.is_file() else ""
+        kernel = read_kernel(vmlinux, known)
+        files = [*_modules(given)]
+        found = faults(kernel, [_module(path) for path in files])
+    except OSError as error:
+        raise unreadable(error) from error
+    wrong = {name: why for name, why in found.items() if why}
+    if as_json:
+        print_json(
+            {
+                "schema": "mepof-adapt-modules/1",
+                "release": kernel.release,
+                "vermagic": kernel.vermagic,
+                "modules": {name: [asdict(each) for each in why] for name, why in found.items()},
+            }
+        )
+    else:
+        for name, why in wrong.items():
+            print("\n    ".join([name, *map(str, why)]))
+        print(f"{len(found) - len(wrong)} of {len(found)} modules load on Linux {kernel.release}")
+        blamed = Counter(
+            symbol for why in wrong.values() for each in why for symbol in each.symbols
+        )
+        if most := [f"{symbol} ({n})" for symbol, n in blamed.most_common(_MOST) if n > 1]:
+            print(f"most often because of {', '.join(most)}")
+    if wrong:
+        raise WorkError(f"{len(wrong)} of {len(found)} modules would not load")
+
+
+def _modules(given: Iterable[Path]) -> Iterator[Path]:
+    for path in given:
+        if not path.is_dir():
+            yield path
+        elif found := sorted(each for each in path.rglob("*") if _MODULE.search(each.name)):
+            yield from found
+        else:
+            raise InputError(f"{path} contains no modules", "give a directory with files *.ko")
+
+
+def _module(path: Path) -> Foreign:
+    data = path.read_bytes()
+    if recognise(data) is not None:
+        data = decompress(data, str(path))
+    return read_module(str(path), data)
 
 
 def _lines(fit: Fit, source: str, arch: str, config: str) -> Iterator[str]:

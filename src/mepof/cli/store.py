@@ -1,4 +1,4 @@
-"""``mepof store``: the store that several machines share."""
+"""``mepof store``: where results are, and the store that several machines share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mepof.executor.stores import default_shared
 from mepof.plan.remote import Remote
 from mepof.plan.store import default_store
 
-app = Commands(help="Push to, check and clean the store that several machines share.")
+app = Commands(help="Find what runs made, and share it with other machines.")
 
 _MIB = 1 << 20
 
@@ -116,6 +116,48 @@ def clean(
             f"{found.artifacts} artifacts {'would be ' if dry_run else ''}removed"
             f" ({found.size / _MIB:.1f} MiB), {found.kept} kept, {found.held} leases hold"
         )
+
+
+@app.command("path")
+def path_of(
+    out: Annotated[Path, typer.Argument(help="Directory that a run wrote to.", metavar="DIR")],
+    step: Annotated[
+        str | None,
+        typer.Argument(help="Step, such as opt/build.  [default: list all]", metavar="STEP"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print where what the steps of a run made lies in its store.
+
+    Raises:
+        InputError: no run wrote to the directory, or it did not get to that step.
+        WorkError: what the step made is no longer there.
+    """
+    from mepof.adapter.results import last_run
+
+    made = last_run(out)[1]
+    if not made:
+        raise InputError(f"no run has made anything in {out}", "give the directory of `--out`")
+    if step is None:
+        if as_json:
+            print_json({name: str(path) for name, path in made.items()})
+        else:
+            width = max(map(len, made))
+            print("\n".join(f"{name:{width}}  {path}" for name, path in made.items()))
+        return
+    if step not in made:
+        raise InputError(
+            f"the last run in {out} has no result of the step `{step}`",
+            f"give one of these: {', '.join(made)}",
+        )
+    if not made[step].is_dir():
+        raise WorkError(
+            f"the store no longer has what {step} made: {made[step]}", "run the program again"
+        )
+    if as_json:
+        print_json({step: str(made[step])})
+    else:
+        print(made[step])
 
 
 def duration(text: str) -> timedelta:

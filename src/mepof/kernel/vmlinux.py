@@ -1,4 +1,5 @@
-"""A linked kernel for 64 bits as bytes: its sections, its symbols, and what is at an address."""
+"""A linked kernel or module for 64 bits as bytes: its sections, its symbols, and what is at an
+address."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_WORD = struct.Struct("<I")
 
 _PT_LOAD = 1
 _SHT_PROGBITS, _SHT_SYMTAB, _SHT_STRTAB, _SHT_NOBITS = 1, 2, 3, 8
 _SHF_ALLOC, _SHF_EXECINSTR = 0x2, 0x4
 _STT_FUNC, _STT_SECTION, _STT_FILE = 2, 3, 4
+_SHN_ABS = 0xFFF1
+_STB_WEAK = 2
 _PAGE = 0x1000
 
 
@@ -68,8 +72,30 @@ class Function:
         return self.address + self.size
 
 
+@dataclass(frozen=True)
+class Symbol:
+    """A symbol with a name.
+
+    Attributes:
+        section: the index of its section; 0 if it is not defined.
+        value: its address; in a module, its place in the section.
+    """
+
+    name: str
+    section: int
+    value: int
+    size: int
+    kind: int
+    binding: int
+
+    @property
+    def must_be_found(self) -> bool:
+        """Whether something else has to define it."""
+        return self.section == 0 and self.binding not in (0, _STB_WEAK)
+
+
 class Vmlinux:
-    """A linked kernel.
+    """A linked kernel, or a module.
 
     Raises:
         WorkError: ``data`` is not an ELF file for 64 bits, little endian, with symbols.
@@ -181,20 +207,40 @@ class Vmlinux:
     def _memory_symbols(self) -> Iterator[tuple[str, int, int, bool, bool]]:
         """Name, address, size, whether a function, and whether local, in the order in which BOLT
         numbers local ones (LLVM 22, ``RewriteInstance::discoverFileObjects``)."""
+        found = []
+        for each in self.symbols():
+            if each.kind in (_STT_FILE, _STT_SECTION) or not 0 < each.section < len(self._raw):
+                continue
+            if self._raw[each.section][2] & _SHF_ALLOC:
+                is_function, is_local = each.kind == _STT_FUNC, each.binding == 0
+                found.append((each.name, each.value, each.size, is_function, is_local))
+        found.sort(key=lambda each: (each[1], not each[3]))
+        yield from found
+
+    def symbols(self) -> Iterator[Symbol]:
+        """The symbols that have a name, in the order of the table."""
         table = self._symbol_table
         strings = self._raw[table[6]]
         texts = self.data[strings[4] : strings[4] + strings[5]]
-        found = []
-        for at, info, _, section, address, size in _SYMBOL.iter_unpack(
-            self.data[table[4] : table[4] + table[5]]
-        ):
-            kind, binding = info & 0xF, info >> 4
-            if kind in (_STT_FILE, _STT_SECTION) or not 0 < section < len(self._raw) or not at:
-                continue
-            if self._raw[section][2] & _SHF_ALLOC:
-                found.append((_string(texts, at), address, size, kind == _STT_FUNC, binding == 0))
-        found.sort(key=lambda each: (each[1], not each[3]))
-        yield from found
+        entries = self.data[table[4] : table[4] + table[5]]
+        for at, info, _, section, value, size in _SYMBOL.iter_unpack(entries):
+            if at:
+                yield Symbol(_string(texts, at), section, value, size, info & 0xF, info >> 4)
+
+    def word(self, symbol: Symbol) -> int:
+        """The 32 bits that a symbol stands before; those of its value if it is absolute.
+
+        Raises:
+            WorkError: it stands before nothing in the file.
+        """
+        if symbol.section == _SHN_ABS:
+            return symbol.value & 0xFFFFFFFF
+        try:
+            section = self._raw[symbol.section]
+            found = _WORD.unpack_from(self.data, section[4] + symbol.value - section[3])
+        except (struct.error, IndexError) as error:
+            raise WorkError(f"the symbol {symbol.name} is outside of its section") from error
+        return int(found[0])
 
     def with_sections(
         self,

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from plan.toy_bodies import Toy, plan_of, run, toy
 
 from mepof.cli import store as command
 from mepof.errors import InputError, WorkError
@@ -97,3 +98,30 @@ def test_times_have_a_unit() -> None:
     for wrong in ("30", "d", "-1d", "1.5d", "", "99999d"):
         with pytest.raises(InputError, match="invalid time"):
             command.duration(wrong)
+
+
+def test_where_a_step_left_its_result_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path, plan_of(toy("plain/build", n="1"), toy("opt/build", n="2")), Toy())
+    out = tmp_path / "out"
+    (out / "plan.json").write_text("{}")
+    command.path_of(out, "opt/build", as_json=False)
+    built = Path(capsys.readouterr().out.removesuffix("\n"))
+    assert (built.parent.name, built.is_dir()) == ("objects", True)
+    command.path_of(out, "opt/build", as_json=True)
+    assert printed(capsys) == {"opt/build": str(built)}
+    command.path_of(out)
+    plain, opt = capsys.readouterr().out.splitlines()
+    assert plain.startswith("plain/build  /")
+    assert opt == f"opt/build    {built}"
+    command.path_of(out, as_json=True)
+    assert printed(capsys).keys() == {"plain/build", "opt/build"}
+    with pytest.raises(InputError, match="no result of the step `opt`") as wrong:
+        command.path_of(out, "opt")
+    assert wrong.value.remedy == "give one of these: plain/build, opt/build"
+    with pytest.raises(InputError, match="no run has made anything in"):
+        command.path_of(tmp_path / "none")
+    built.rename(tmp_path / "elsewhere")
+    with pytest.raises(WorkError, match="the store no longer has what opt/build made"):
+        command.path_of(out, "opt/build")
