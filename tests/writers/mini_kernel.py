@@ -83,7 +83,9 @@ obj = $(patsubst $(O)/%/,%,$(dir $@))
 target-stem = $(basename $(notdir $@))
 cc-option = $(1)
 # A path from where the objects are: there kbuild runs itself again.
+ifneq ($(MEPOF_SELECTED),)
 override MEPOF_SELECTED := $(O)/$(MEPOF_SELECTED)
+endif
 include scripts/Makefile.lib
 -include $(O)/.config
 # As kbuild's if_changed: by the source's age and the command that is kept in .NAME.o.cmd.

@@ -83,6 +83,7 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
         words.whole,
         cases=tuple(words.cases),
         beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
+        of_source=frozenset(name for name, made in FORMATS.all().items() if made.of_source),
         locators=frozenset(
             n for n, dev in DEVICES.all().items() if isinstance(dev, LocationSource)
         ),

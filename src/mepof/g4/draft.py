@@ -195,8 +195,14 @@ class Draft:
                 kernel=build,
                 revision=settings.revision,
                 given=None if file is None else HostInput(file),
+                built=self._built(build) if chosen in self.variants.of_source else None,
             )
             self._result(name, "package", self._add(f"{name}/package", made))
+
+    def _built(self, build: StepInput) -> KernelBuild[Input]:
+        made = self.models[build.step]
+        assert isinstance(made, KernelBuild)
+        return made
 
     def _profile_result(self, name: str, profile: StepInput, algorithm: str) -> None:
         self.profiles[name] = profile

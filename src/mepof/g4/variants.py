@@ -54,6 +54,7 @@ class Variants:
         whole: the options for which functions that never ran are part of a profile.
         cases: all cases, as ``suite/case``.
         beside: the formats of packages that are installed beside other kernels.
+        of_source: the formats of packages that have what a kernel is built of.
         locators: the devices that say which code was executed.
     """
 
@@ -70,4 +71,5 @@ class Variants:
     whole: frozenset[str] = frozenset()
     cases: tuple[str, ...] = ()
     beside: frozenset[str] = frozenset()
+    of_source: frozenset[str] = frozenset()
     locators: frozenset[str] = frozenset()

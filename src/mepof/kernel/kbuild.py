@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
 
@@ -63,7 +63,7 @@ _CALLERS = (
 Progress = Callable[[int, int | None, str], None]
 
 # What a kernel's own makefiles would do about profiles, by flags that ours do not go with.
-_LEFT_OFF = ("# CONFIG_AUTOFDO_CLANG is not set", "# CONFIG_PROPELLER_CLANG is not set")
+LEFT_OFF = ("# CONFIG_AUTOFDO_CLANG is not set", "# CONFIG_PROPELLER_CLANG is not set")
 # What flags and variables call the directory of profiles: `PROFILES/NAME`.
 PROFILES = "mepof-profiles"
 # In the objects' directory, where the compiler runs.
@@ -211,7 +211,7 @@ def build(
     if spec.rewriting is not None:
         rewriting.check_release(version)
     view, objects = paths.view, paths.objects
-    overlays = _overlays(spec, paths.tree)
+    overlays = overlays_of(spec, paths.tree)
     earlier.forget_what_crashed(paths.work, view)
     if not view.exists():  # otherwise this build continues, with the same view
         partial = paths.work / "tree.partial"
@@ -222,11 +222,11 @@ def build(
     objects.mkdir(exist_ok=True)
     earlier.forget_what_was_killed(objects)
     profiles = _copy_profiles(spec.profiles, view, objects)
-    selection = "\n".join([_selection(spec.selected, toolchain), *sharing.unshared(paths.tree), ""])
-    _replace(objects / _SELECTED, _with_paths(selection, profiles))
+    selection = [selection_of(spec.selected, toolchain), *sharing.unshared(paths.tree), ""]
+    _replace(objects / _SELECTED, with_paths("\n".join(selection), profiles))
     if spec.link_order:
         _replace(objects / _ORDER, spec.link_order)
-    make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, paths)]
+    make = [with_paths(word, profiles) for word in _make_command(spec, toolchain, paths)]
     environment = _environment(spec, toolchain, paths)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
@@ -254,7 +254,7 @@ def build(
         source=paths.tree.name,
         config=_digest((objects / ".config").read_bytes()),
         compiler=toolchain.version,
-        flags=_digest(_with_paths(compiled, profiles).encode()),
+        flags=_digest(with_paths(compiled, profiles).encode()),
     )
     if spec.same_as is not None and spec.same_as != origin:
         differ = ", ".join(spec.same_as.differences(origin))
@@ -330,7 +330,7 @@ def build(
     return objtool.warnings(paths.log)
 
 
-def _overlays(spec: BuildSpec, tree: Path) -> tuple[overlay.Overlay, ...]:
+def overlays_of(spec: BuildSpec, tree: Path) -> tuple[overlay.Overlay, ...]:
     """The overlays that a tree needs for a build."""
     # Flags come last: they win over those of other overlays, and of the kernel.
     named = (overlay.load(name) for name in (*spec.overlays, "flags"))
@@ -356,7 +356,7 @@ def _as_earlier(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> ear
         *(_digest(config.encode()), earlier.BOOT.read_text()),
         *(() if held is None else (held,)),
     )
-    laid = {each.name: overlay_digest((each.name,)) for each in _overlays(spec, paths.tree)}
+    laid = {each.name: overlay_digest((each.name,)) for each in overlays_of(spec, paths.tree)}
     selected = [(each.names(), each.cflags) for each in spec.selected]
     flags = (spec.cflags, spec.ldflags, spec.variables, selected)
     return earlier.Build(
@@ -379,7 +379,7 @@ def make(spec: BuildSpec, tools: Tools, paths: BuildPaths, what: str, *words: st
     profiles = _copy_profiles(spec.profiles, paths.view, paths.objects)
     command = _make_command(spec, tools.toolchain, paths)
     environment = _environment(spec, tools.toolchain, paths)
-    argv = [_with_paths(word, profiles) for word in command]
+    argv = [with_paths(word, profiles) for word in command]
     _make([*argv, *words], environment, paths.log, tools.run, what=what)
 
 
@@ -445,14 +445,14 @@ def _copy_profiles(profiles: Mapping[str, Path], view: Path, objects: Path) -> d
     return paths
 
 
-def _with_paths(text: str, paths: Mapping[str, str]) -> str:
-    """A text with the paths of profiles in place of the names that flags use."""
+def with_paths(text: str, paths: Mapping[str, str]) -> str:
+    """A text with paths in place of the names by which flags and variables call profiles."""
     for name, path in paths.items():
         text = text.replace(name, path)
     return text
 
 
-def _selection(selected: Sequence[FileFlags], toolchain: Toolchain) -> str:
+def selection_of(selected: Sequence[FileFlags], toolchain: Toolchain) -> str:
     """A makefile that defines ``mepof-selected``, the flags of an object, given its path; and those
     of one in Rust."""
     lines = [
@@ -481,7 +481,23 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _fragments(spec: BuildSpec) -> kconfig.Fragments:
-    return kconfig.merge(spec.fragments, (*spec.config_lines, *_LEFT_OFF))
+    return kconfig.merge(spec.fragments, (*spec.config_lines, *LEFT_OFF))
+
+
+def flag_variables(spec: BuildSpec, toolchain: Toolchain, selected: str) -> dict[str, str]:
+    """Make's variables that the overlays read.
+
+    Args:
+        selected: the path of :func:`selection_of`.
+    """
+    return {
+        "MEPOF_CFLAGS": " ".join(spec.cflags),
+        "MEPOF_RUSTFLAGS": " ".join(toolchain.rust(spec.cflags)),
+        "MEPOF_LDFLAGS": " ".join(spec.ldflags),
+        "MEPOF_SELECTED": selected,
+        **spec.variables,
+        "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
+    }
 
 
 def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]:
@@ -500,13 +516,8 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
         **({"LOCALVERSION": spec.suffix} if spec.suffix else {}),
         "KCFLAGS": debug,
         "KAFLAGS": debug,
-        "MEPOF_CFLAGS": " ".join(spec.cflags),
-        "MEPOF_RUSTFLAGS": " ".join(toolchain.rust(spec.cflags)),
-        "MEPOF_LDFLAGS": " ".join((*spec.ldflags, *kept)),
-        "MEPOF_SELECTED": _SELECTED,
+        **flag_variables(replace(spec, ldflags=(*spec.ldflags, *kept)), toolchain, _SELECTED),
         **({"MEPOF_LINK": f"-Wl,--script={_ORDER}"} if spec.link_order else {}),
-        **spec.variables,
-        "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
     if sharing.has_ccache():
         # rustc starts the host's compiler by its name alone, to link.

@@ -79,7 +79,7 @@ class Probe(Described):
         """Whether it is in a tree."""
         if self.text is None:
             return (tree / self.file).exists()
-        return self.text in (_read(tree / self.file) or "")
+        return self.text in (read(tree / self.file) or "")
 
 
 class Overlay(Named):
@@ -306,7 +306,7 @@ def apply(
             names = (edit.file, *edit.formerly)
             name = next((n for n in names if n in real or (tree / n).exists()), edit.file)
             before = real.get(name, tree / name)
-            text = before if isinstance(before, str) else _read(before)
+            text = before if isinstance(before, str) else read(before)
             after = None if text is None else apply_edit(text, edit)
             if after is not None:
                 real[name] = after
@@ -317,7 +317,8 @@ def apply(
     return real, tuple(misfits)
 
 
-def _read(path: Path) -> str | None:
+def read(path: Path) -> str | None:
+    """The text of a file; None if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:

@@ -25,6 +25,7 @@ class AndroidBootImage:
     beside = False
     takes_file = True
     has_modules = False
+    of_source = False
     programs: tuple[tuple[str, str], ...] = ()
 
     def check(self, arch: Arch, given: Path | None) -> None:

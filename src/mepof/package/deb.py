@@ -99,6 +99,7 @@ class DebianPackage:
     beside = True
     takes_file = False
     has_modules = True
+    of_source = False
     programs: tuple[tuple[str, str], ...] = ()
 
     def check(self, arch: Arch, given: Path | None) -> None:

@@ -56,6 +56,7 @@ class PacmanPackage:
     beside = True
     takes_file = False
     has_modules = True
+    of_source = False
     programs: tuple[tuple[str, str], ...] = ((_PROGRAM, _PROGRAM),)
 
     def check(self, arch: Arch, given: Path | None) -> None:

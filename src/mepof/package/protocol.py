@@ -8,7 +8,23 @@ from pathlib import Path
 from typing import Protocol
 
 from mepof.arch import Arch
+from mepof.kernel.portable import Portable
 from mepof.registry import Registry
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a kernel was built of.
+
+    Attributes:
+        algorithms: whose profiles it uses.
+        same_build: the profile fits only this source, configuration and compiler.
+        portable: what a tree needs to build it.
+    """
+
+    algorithms: tuple[str, ...]
+    same_build: bool
+    portable: Portable
 
 
 @dataclass(frozen=True)
@@ -23,6 +39,7 @@ class Kernel:
         modules: without debug information, by their paths in the tree.
         revision: of the package; it grows where the same version is packaged again.
         compilers: Debian's packages of what compiled it, and compiles other modules for it.
+        recipe: for formats of the source, what it was built of.
     """
 
     release: str
@@ -33,6 +50,7 @@ class Kernel:
     modules: Mapping[str, Path] = field(default_factory=dict)
     revision: int = 1
     compilers: tuple[str, ...] = ()
+    recipe: Recipe | None = None
 
     @property
     def image(self) -> Path:
@@ -48,6 +66,7 @@ class Format(Protocol):
         beside: it is installed beside other kernels, so that each needs a release name of its own.
         takes_file: a program may name a file that it is made of: ``FORMAT:FILE``.
         has_modules: it has the kernel's modules; the others are made without them.
+        of_source: it has what the kernel is built of, instead of the kernel.
         programs: that write it, each with the name of Debian's package.
     """
 
@@ -55,6 +74,7 @@ class Format(Protocol):
     beside: bool
     takes_file: bool
     has_modules: bool
+    of_source: bool
     programs: tuple[tuple[str, str], ...]
 
     def check(self, arch: Arch, given: Path | None) -> None:

@@ -126,6 +126,7 @@ class RpmPackage:
     beside = True
     takes_file = False
     has_modules = True
+    of_source = False
     programs: tuple[tuple[str, str], ...] = ((_PROGRAM, _PACKAGE),)
 
     def check(self, arch: Arch, given: Path | None) -> None:

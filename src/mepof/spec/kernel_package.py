@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Generic
 
 from mepof.plan.typed import In, StepModel
+from mepof.spec.kernel_build import KernelBuild
 
 
 class KernelPackage(StepModel[In], Generic[In]):
@@ -14,6 +15,7 @@ class KernelPackage(StepModel[In], Generic[In]):
         format: its name.
         revision: of the package; it grows where the same version is packaged again.
         given: the file that the package is made of, if the program names one.
+        built: how the kernel was built, for formats of its source.
     """
 
     kind: ClassVar[str] = "kernel-package"
@@ -24,3 +26,4 @@ class KernelPackage(StepModel[In], Generic[In]):
     kernel: In
     revision: int = 1
     given: In | None = None
+    built: KernelBuild[In] | None = None

@@ -328,15 +328,13 @@ class _Build:
     def safely(self, check: BootCheck[Path]) -> None:
         """Build a kernel that boots, leaving out the parts of the profile that prevent it."""
         context = self.context
-        spec = self.ingredients.spec()
-        opt_out_flags = self.ingredients.addition().opt_out
         released = ""
         # The profile did not cause the warnings that objtool also gives without it.
         accepted: frozenset[objtool.Warned] = frozenset()
 
         def trial(opt_out: OptOut) -> WorkError | None:
             nonlocal released, accepted
-            tried = self._without(spec, opt_out, opt_out_flags)
+            tried = self.ingredients.without(opt_out, context.work, self.tools)
             try:
                 warned = self.once(tried)
                 if opt_out == EVERYTHING:
@@ -443,28 +441,6 @@ class _Build:
         machine = arch.get(self.asked.arch).machine
         early = () if machine is None or not machine.early_console else (machine.early_console,)
         return ("initcall_debug", "ignore_loglevel", *early)
-
-    def _without(
-        self, spec: kbuild.BuildSpec, opt_out: OptOut, flags: tuple[str, ...]
-    ) -> kbuild.BuildSpec:
-        """The build with files and functions opted out of the profile."""
-        profile = self.ingredients.profile
-        assert profile is not None
-        selected = [*spec.selected, FileFlags(opt_out.files, flags, layout=True)]
-        profiles = dict(spec.profiles)
-        for file, functions in opt_out.functions.items():
-            for number, name in enumerate(self.asked.uses):
-                spared = f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
-                added = ALGORITHMS.get(name).spare(
-                    profile, functions, self.context.work / spared, self.tools
-                )
-                selected.append(FileFlags((file,), added.cflags, layout=True))
-                profiles |= added.profiles
-        rewritten = spec.rewriting
-        if rewritten is not None:
-            names = (name for functions in opt_out.functions.values() for name in functions)
-            rewritten = replace(rewritten, files=opt_out.files, functions=frozenset(names))
-        return replace(spec, selected=tuple(selected), profiles=profiles, rewriting=rewritten)
 
     def _boot(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Generic
 
@@ -16,6 +17,7 @@ from mepof.kernel import exclusions, kbuild, kconfig, link_order
 from mepof.kernel.description import Origin
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import Option, options
+from mepof.kernel.safeguard import OptOut
 from mepof.plan.body import StepContext
 from mepof.plan.typed import In
 from mepof.profile.artifact import ProfileDescription, profile_directory
@@ -112,6 +114,28 @@ class Ingredients(Generic[In]):
             suffix=self.asked.suffix,
             rewriting=addition.rewriting,
         )
+
+    def without(self, opt_out: OptOut, work: Path, tools: Tools) -> kbuild.BuildSpec:
+        """The build with files and functions opted out of the profile.
+
+        Args:
+            work: directory for profiles without these functions.
+        """
+        spec, profile = self.spec(), self.profile
+        assert profile is not None
+        selected = [*spec.selected, FileFlags(opt_out.files, self.addition().opt_out, layout=True)]
+        profiles = dict(spec.profiles)
+        for file, functions in opt_out.functions.items():
+            for number, name in enumerate(self.asked.uses):
+                spared = f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
+                added = ALGORITHMS.get(name).spare(profile, functions, work / spared, tools)
+                selected.append(FileFlags((file,), added.cflags, layout=True))
+                profiles |= added.profiles
+        rewritten = spec.rewriting
+        if rewritten is not None:
+            names = (name for functions in opt_out.functions.values() for name in functions)
+            rewritten = replace(rewritten, files=opt_out.files, functions=frozenset(names))
+        return replace(spec, selected=tuple(selected), profiles=profiles, rewriting=rewritten)
 
     def _of_profiled(self, chosen: Sequence[Option]) -> Iterator[FileFlags]:
         """The flags of options for the files that the profile is about."""

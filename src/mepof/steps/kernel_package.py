@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from mepof import arch
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.errors import InputError
+from mepof.kernel.description import Safety
 from mepof.kernel.modules import Modules
+from mepof.kernel.overlay import native_digest
+from mepof.kernel.portable import portable
 from mepof.kernel.release import release_of
-from mepof.package.protocol import FORMATS, Kernel
+from mepof.package.protocol import FORMATS, Kernel, Recipe
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.process import find_tool, version_line
 from mepof.spec.kernel_package import KernelPackage
-from mepof.toolchain.protocol import select
+from mepof.steps.kernel_ingredients import ingredients_of
+from mepof.toolchain.protocol import Tools, select
 
 _VERSION = re.compile(r"\d+(\.\d+)*(-rc\d+)?")
 
@@ -30,21 +37,32 @@ class KernelPackageBody:
         """Refuse what cannot be packaged."""
         asked = KernelPackage[Input].of(step, step.inputs)
         given = Path(asked.given.path) if isinstance(asked.given, HostInput) else None
-        FORMATS.get(asked.format).check(arch.get(asked.arch), given)
+        used = FORMATS.get(asked.format)
+        used.check(arch.get(asked.arch), given)
+        if used.of_source and asked.built is not None:
+            for name in asked.built.uses:
+                if "binary-layout" in ALGORITHMS.get(name).requires:
+                    raise InputError(
+                        f"{name} rewrites the finished kernel, which make does not do",
+                        f"package it in another format than {asked.format}, or use another "
+                        "algorithm",
+                    )
 
     def resources(self, step: Step) -> Resources:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelPackage[Input].of(step, step.inputs)
+        used = FORMATS.get(asked.format)
         programs = {
             name: version_line(find_tool(name, f"apt-get install {package}"))
-            for name, package in FORMATS.get(asked.format).programs
+            for name, package in used.programs
         }
         return {
             **select(asked.toolchain).identity(arch.get(asked.arch)),
             **FORMATS.identity(asked.format),
             **programs,
+            **({"overlays": native_digest("overlays/**/*")} if used.of_source else {}),
         }
 
     def run(self, context: StepContext) -> None:
@@ -53,7 +71,7 @@ class KernelPackageBody:
         used = FORMATS.get(asked.format)
         release = release_of(asked.kernel / "vmlinux")
         stripped: dict[str, Path] = {}
-        made = Modules.find(asked.kernel)
+        made = None if used.of_source else Modules.find(asked.kernel)
         if made is not None and not used.has_modules:
             name = context.step.id.rpartition("/")[0]
             context.note(
@@ -73,8 +91,27 @@ class KernelPackageBody:
             modules=stripped,
             revision=asked.revision,
             compilers=toolchain.packages(),
+            recipe=_recipe(asked, context) if used.of_source else None,
         )
         used.write(kernel, asked.given, context.output / f"package.{used.suffix}")
+
+
+def _recipe(asked: KernelPackage[Path], context: StepContext) -> Recipe:
+    """What the kernel was built of, without what its checks have left out of the profile."""
+    built = asked.built
+    assert built is not None
+    made, tools = ingredients_of(built, context), Tools(select(asked.toolchain), context.run)
+    safety = Safety.find(asked.kernel)
+    spec = made.spec()
+    if safety is not None and built.uses:
+        spec = made.without(safety.opt_out, context.work, tools)
+    used = [ALGORITHMS.get(name) for name in built.uses]
+    counts = (each.profile_names for each in used if not each.records_branches)
+    return Recipe(
+        built.uses,
+        any(each.same_build for each in used),
+        portable(spec, frozenset(chain(*counts)), built.source, context.work, tools),
+    )
 
 
 BODY = KernelPackageBody()

@@ -27,6 +27,8 @@ _LEAVES_OUT = 19
 # Of a profile of counts as text: the lines before the first function, without the traces of which
 # function ran when, and a count that is not 0.
 _HEAD = re.compile(r"((?!:temporal_prof_traces)[#:].*\n)*")
+# How many directories the objects' path of the tree has in make's words; none for the tree itself.
+_LEVELS = "$(words $(subst /,/ ,$(patsubst ./,,$(srctree)/)))"
 _COUNTED = re.compile(r"^# Counter Values:\n(0\n)*[1-9]", re.M)
 
 
@@ -122,6 +124,13 @@ class Clang(Versioned):
         head = _HEAD.match(whole)
         start = head.end() if head else 0
         return whole[:start], [each for each in whole[start:].split("\n\n") if each.strip()]
+
+    def relocate(self, profile: Path, output: Path, run: Run) -> tuple[str, ...]:
+        head, functions = self._as_text(profile, run)
+        # Lines of values name functions as well.
+        named = (re.sub(r"^\.\./", "", each, flags=re.M) for each in functions)
+        self._write_text(head, named, output, run)
+        return self.flags("counts-from-root", levels=_LEVELS)
 
     def drop_functions(
         self,

@@ -48,6 +48,9 @@ Meaning = Literal[
     "quiet-counts",
     "tell-discarded-counts",
     "drop-counts",
+    # Use counts of files that are named from the root of the tree, though the compiler sees them
+    # {levels} directories below.
+    "counts-from-root",
     # Compile functions without counts as without a profile.
     "keep-untrained",
     # Keep every instruction's own source line.
@@ -220,6 +223,14 @@ class Toolchain(Protocol):
 
         Args:
             output: may be ``profile``.
+        """
+
+    def relocate(self, profile: Path, output: Path, run: Run) -> tuple[str, ...] | None:
+        """Write a profile of counts for builds with their objects anywhere.
+
+        Returns:
+            the flags with which these use it; None if the compiler takes only the profile as it
+            is, in builds with their objects in a directory of the tree.
         """
 
     def drop_functions(

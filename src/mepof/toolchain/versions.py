@@ -23,7 +23,7 @@ from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import of_machine, run
-from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role
+from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role, Run
 
 _NUMBER = re.compile(r"\b\d+\.\d+")
 _LOADED = re.compile(r"=> (/.*) \(0x")
@@ -172,6 +172,9 @@ class Versioned:
         if meaning not in flags:
             raise InputError(f"{self.name} has no flags for `{meaning}`")
         return tuple(flag.format_map(values) for flag in flags[meaning])
+
+    def relocate(self, profile: Path, output: Path, run: Run) -> tuple[str, ...] | None:
+        return None
 
     def rust(self, flags: Sequence[str]) -> tuple[str, ...]:
         found, words = [], iter(flags)

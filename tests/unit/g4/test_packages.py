@@ -41,6 +41,18 @@ def test_a_boot_image_keeps_the_release_that_modules_ask_for() -> None:
     assert not {"suffix", "installed"} & set(made.step("opt/build").params)
 
 
+def test_a_package_of_the_source_knows_how_its_kernel_was_built() -> None:
+    made = plan(f"set package source. {OPT}build debian:linux-source-6.12 O3.")
+    build, packaged = made.step("opt/build"), made.step("opt/package")
+    assert packaged.params["built"] == build.params
+    assert packaged.inputs == {
+        "kernel": StepInput("opt/build"),
+        **{f"built.{name}": given for name, given in build.inputs.items()},
+    }
+    assert "suffix" not in build.params
+    assert made.step("build/package").inputs["built.source"] == StepInput("source")
+
+
 def test_nothing_is_packaged_unless_a_program_says_so() -> None:
     made = plan(f"{OPT}set package deb. {OPT}set package none. {OPT}")
     assert [name for name, kind in results(made) if kind == "package"] == ["opt2"]

@@ -25,6 +25,7 @@ FLAGS: dict[Meaning, str] = {
     "-Wno-error=backend-plugin",
     "drop-counting": "-Xclang -fprofile-instrument=none",
     "drop-counts": "-fno-profile-use",
+    "counts-from-root": "-mllvm -static-func-strip-dirname-prefix=L",
     "keep-lines": "-fno-optimize-sibling-calls -mllvm -enable-tail-merge=false "
     "-mllvm -disable-tail-duplicate -mllvm -disable-early-taildup -mllvm -tail-dup-placement=0",
     "discriminators": "-fdebug-info-for-profiling",
@@ -48,7 +49,7 @@ FLAGS: dict[Meaning, str] = {
     "place-lto-blocks": "--lto-basic-block-sections=P",
     "shuffle-sections": "--shuffle-sections=.text*=S",
 }
-VALUES = {"directory": "D", "targets": "T", "profile": "P", "order": "O", "seed": "S"}
+VALUES = {"directory": "D", "targets": "T", "profile": "P", "order": "O", "seed": "S", "levels": "L"}
 
 
 def test_every_meaning_of_clangs_has_its_words_here() -> None:
