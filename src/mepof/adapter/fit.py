@@ -17,7 +17,7 @@ from pydantic import RootModel
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.arch import Arch
 from mepof.described import Described, read_described
-from mepof.errors import InputError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.g4.names import is_path
 from mepof.kernel import base, companions, kconfig, overlay, rewriting
 from mepof.kernel.options import options
@@ -194,6 +194,10 @@ def _of_the_tree(
     if not arch.built_by(toolchain.family):
         able = " or ".join(arch.toolchains)
         yield Reason(f"{toolchain.name} does not build kernels for {arch.name}", f"choose {able}")
+    try:
+        toolchain.tool("compiler", arch)
+    except EnvironmentLack as error:
+        yield Reason(error.message, error.remedy)
     if minimum is not None and _numbers(toolchain.version) < _numbers(minimum):
         yield Reason(
             f"the kernel needs {toolchain.name.partition('-')[0]} {minimum} or later, and "

@@ -72,10 +72,13 @@ class KernelBuildBody:
 
     def check(self, step: Step) -> None:
         """Refuse an unknown architecture, a toolchain that does not have the required
-        capabilities, a config that is not Kconfig lines or not for the algorithm, and a profile of
-        another algorithm."""
+        capabilities, or whose directory has no compiler for the architecture, a config that is not
+        Kconfig lines or not for the algorithm, and a profile of another algorithm."""
         asked = KernelBuild[Input].of(step, step.inputs)
-        arch.get(asked.arch)
+        target = arch.get(asked.arch)
+        _, colon, directory = asked.toolchain.partition(":")
+        if colon and Path(directory).exists():
+            select(asked.toolchain).tool("compiler", target)
         required = requirements(asked)
         check_requirements(asked.toolchain, required)
         own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]

@@ -38,7 +38,16 @@ class Gcc(Versioned):
 
     def tool(self, role: Role, arch: Arch | None = None) -> str:
         command = self.description.tools[role].named(self.suffix)
-        return self._inside(command, arch) or _prefix(arch) + command
+        if (inside := self._inside(command, arch)) is not None:
+            return inside
+        # That of the system would be another compiler than the one that was named.
+        if role == "compiler" and arch is not None and (others := self._compilers()):
+            has = ", ".join(Path(each).name for each in others)
+            raise EnvironmentLack(
+                f"{self.name} has no compiler for {arch.name}",
+                f"it has {has}: correct `set arch`, or name another directory",
+            )
+        return _prefix(arch) + command
 
     def _inside(self, command: str, arch: Arch | None) -> str | None:
         """A program of the directory; one with a compiler alone leaves the others to the system."""
@@ -58,7 +67,8 @@ class Gcc(Versioned):
 
     def _compilers(self) -> list[str]:
         """Those in the directory: for this machine, and for others."""
-        assert self.directory is not None
+        if self.directory is None:
+            return []
         command = self.description.tools["compiler"].command
         inside = [self.directory / command, *sorted(self.directory.glob(f"*-linux*-{command}"))]
         return [str(path) for path in inside if which(path)]

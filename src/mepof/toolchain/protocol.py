@@ -313,6 +313,7 @@ class Family(Protocol):
         """The toolchain in a directory, or in its ``bin``.
 
         Raises:
+            InputError: it is a file, or kbuild cannot use its path.
             EnvironmentLack: it is not complete there, or too old.
         """
 

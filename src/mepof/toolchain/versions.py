@@ -27,6 +27,12 @@ from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role, Run
 
 _NUMBER = re.compile(r"\b\d+\.\d+")
 _LOADED = re.compile(r"=> (/.*) \(0x")
+# Below the directory of an SDK, or one that packages were unpacked to: where programs may be.
+_BELOW = (
+    *("bin", "*/bin", "bin/*", "usr/bin", "usr/bin/*", "sysroots/*/usr/bin/*"),
+    *("lib/llvm-*/bin", "usr/lib/llvm-*/bin"),
+)
+_BLANK = re.compile(r"\s")
 # Roles of the tools that decide what a build makes.
 _DECIDING: tuple[Role, ...] = ("compiler", "linker", "profile-merger")
 # Roles of the tools that a build of modules needs.
@@ -281,7 +287,9 @@ class Versioned:
         for role, tool in self.description.tools.items():
             if tool.optional:
                 continue
-            found = _NUMBER.search(self.banner(role))
+            # Before the version of a compiler may stand that of who packaged it.
+            says = self.version if role == "compiler" else self.banner(role)
+            found = _NUMBER.search(says)
             decides = tool.versioned and role in _DECIDING
             if decides and found and int(found.group().split(".")[0]) != self.major:
                 raise EnvironmentLack(
@@ -316,13 +324,18 @@ class Versions(Generic[T]):
         return tuple(map(str, range(described.max_version, described.min_version - 1, -1)))
 
     def at(self, directory: Path) -> T:
-        inside = directory / "bin"
-        chosen = self.toolchain("", directory=inside if inside.is_dir() else directory)
+        chosen = self._in(directory)
+        if directory.is_file():
+            remedy = f"name its directory: `set toolchain {chosen.family}:{directory.parent}`"
+            raise InputError(f"{directory} is a file", remedy)
+        if _BLANK.search(str(chosen.directory)):
+            raise InputError(
+                f"the path of the toolchain has a blank, which kbuild cannot use: {directory}",
+                "name a link to it, by a path without blanks",
+            )
         if missing := chosen.missing():
             raise EnvironmentLack(
-                f"{chosen.directory} does not have {', '.join(missing)}",
-                f"name a directory with all of {chosen.description.title}'s tools, or one whose "
-                "`bin` has them",
+                f"{chosen.directory} does not have {', '.join(missing)}", self._nearest(directory)
             )
         chosen.check()
         if chosen.major < chosen.description.min_version:
@@ -331,6 +344,22 @@ class Versions(Generic[T]):
                 f"use version {chosen.description.min_version} or newer",
             )
         return chosen
+
+    def _in(self, directory: Path) -> T:
+        inside = directory / "bin"
+        return self.toolchain("", directory=inside if inside.is_dir() else directory)
+
+    def _nearest(self, directory: Path) -> str:
+        """What to name instead of a directory without the tools."""
+        below = sorted({path for each in _BELOW for path in directory.glob(each)}, reverse=True)
+        if found := [path for path in below if path.is_dir() and not self._in(path).missing()]:
+            return f"name {found[0]}"
+        chosen, tool = self._in(directory), self.toolchain.description.tools["compiler"].command
+        named = sorted((chosen.directory or directory).glob(f"{tool}-[1-9]*"))
+        if named and tool in chosen.missing():
+            return f"names without a version are needed: link {tool} to {named[-1].name} there"
+        title = self.toolchain.description.title
+        return f"name a directory with all of {title}'s tools, or one whose `bin` has them"
 
     def select(self, version: str | None) -> T:
         if version is not None:

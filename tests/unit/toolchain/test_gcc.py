@@ -250,3 +250,62 @@ def test_a_directory_with_nothing_but_a_compiler(machine: Path, tmp_path: Path) 
     assert (variables["CROSS_COMPILE"], variables["LD"]) == ("", "ld.bfd")
     with pytest.raises(EnvironmentLack, match="does not have gcc"):
         select(f"gcc:{machine / 'nothing'}")
+
+
+def test_a_directory_does_not_lend_its_name_to_the_compiler_of_the_system(
+    machine: Path, tmp_path: Path
+) -> None:
+    install(machine, "12.2.0")
+    script(machine / "gcc", "gcc (Debian 12.2.0-14) 12.2.0")
+    inside = tmp_path / "host" / "bin"
+    inside.mkdir(parents=True)
+    script(inside / "arm-buildroot-linux-gnueabihf-gcc", "gcc (Buildroot 2025.02) 13.3.0")
+    found = select(f"gcc:{inside}")
+    assert found.tool("compiler", arch.get("arm")).startswith(str(inside))
+    for other in ("arm64", "x86-64"):
+        with pytest.raises(EnvironmentLack, match=f"no compiler for {other}") as caught:
+            found.tool("compiler", arch.get(other))
+        assert "it has arm-buildroot-linux-gnueabihf-gcc" in str(caught.value.remedy)
+    assert found.tool("compiler") == "gcc"
+
+
+@pytest.mark.parametrize(
+    ("below", "name"),
+    [
+        ("sysroots/x86_64-pokysdk-linux/usr/bin/aarch64-poky-linux", "aarch64-poky-linux-gcc"),
+        ("host/bin", "arm-buildroot-linux-gnueabihf-gcc"),
+    ],
+)
+def test_the_directory_of_an_sdk_is_not_that_of_its_programs(
+    tmp_path: Path, below: str, name: str
+) -> None:
+    (tmp_path / below).mkdir(parents=True)
+    script(tmp_path / below / name, f"{name} (GCC) 13.3.0")
+    with pytest.raises(EnvironmentLack, match="does not have gcc") as caught:
+        select(f"gcc:{tmp_path}")
+    assert caught.value.remedy == f"name {tmp_path / below}"
+
+
+def test_a_compiler_with_its_version_in_its_name_is_to_be_linked(tmp_path: Path) -> None:
+    install(tmp_path, "14.2.0")
+    with pytest.raises(EnvironmentLack, match="does not have gcc") as caught:
+        select(f"gcc:{tmp_path}")
+    assert "link gcc to gcc-14 there" in str(caught.value.remedy)
+
+
+def test_a_toolchain_is_a_directory_that_kbuild_can_use(tmp_path: Path) -> None:
+    script(tmp_path / "gcc", "gcc (GCC) 14.2.0")
+    with pytest.raises(InputError, match="gcc is a file") as caught:
+        select(f"gcc:{tmp_path / 'gcc'}")
+    assert f"`set toolchain gcc:{tmp_path}`" in str(caught.value.remedy)
+    (tmp_path / "my tools").mkdir()
+    script(tmp_path / "my tools" / "gcc", "gcc (GCC) 14.2.0")
+    with pytest.raises(InputError, match="has a blank"):
+        select(f"gcc:{tmp_path / 'my tools'}")
+
+
+def test_who_packaged_a_compiler_may_have_a_version_too(tmp_path: Path) -> None:
+    for by in ("Buildroot 2025.02", "crosstool-NG 1.26.0.120_d5ee30a"):
+        script(tmp_path / "gcc", f"gcc ({by}) 13.3.0")
+        look_again()
+        assert select(f"gcc:{tmp_path}").version == "13.3.0"
