@@ -126,6 +126,7 @@ def check_fit(
         reasons=(*broken, *_of_the_tree(tree, arch, toolchain, minimum)),
         config=(
             *_baseless(tree, arch, fragments),
+            *_of_another_kernel(fragments, symbols),
             *_unknown(fragments.settings, symbols),
             *_unaccompanied(fragments),
         ),
@@ -215,6 +216,12 @@ def _baseless(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[
             base.check(tree, arch, fragments)
         except InputError as error:
             yield Reason(error.message, error.remedy)
+
+
+def _of_another_kernel(fragments: kconfig.Fragments, symbols: frozenset[str]) -> Iterator[Reason]:
+    """That very many options are unknown, before each of them."""
+    if (number := len(kconfig.unknown(fragments.settings, symbols))) > kconfig.MANY:
+        yield Reason(f"the kernel does not have {number} of the options", kconfig.REDUCE)
 
 
 def _unaccompanied(fragments: kconfig.Fragments) -> Iterator[Reason]:

@@ -18,11 +18,11 @@ from typing import IO
 
 from mepof.errors import WorkError
 from mepof.kernel import companions
-from mepof.kernel.kconfig import ABSENT, UNMET, Fragments, Setting
+from mepof.kernel.kconfig import ABSENT, MANY, REDUCE, UNMET, Fragments, Setting
 from mepof.process import run
 
 _PROMPTLESS = "it has no prompt: only another option can set it"
-_MAX_SHOWN = 20
+_MAX_SHOWN = MANY
 # Options that name a file of certificates, without which the compilation would end.
 _FILES = re.compile(
     r'^CONFIG_(MODULE_SIG_KEY|SYSTEM_TRUSTED_KEYS|SYSTEM_REVOCATION_KEYS)="(?!pkcs11:)(.+)"$', re.M
@@ -88,7 +88,8 @@ def configure(
         )
         more = f"; and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
         dropped_ones = f"{len(missing)} config option(s) did not take effect: {listed}{more}"
-        problems.append((dropped_ones, "add the dependency to the fragment, or drop the option"))
+        remedy = "add the dependency to the fragment, or drop the option"
+        problems.append((dropped_ones, f"{remedy}; or {REDUCE}" if more else remedy))
     if problems:
         raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
     return text

@@ -39,6 +39,10 @@ _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 # Why an option did not take, and what lines call it that expect it.
 ABSENT = "this kernel has no such option"
 UNMET = "unmet dependency "
+#: With more lines that do not take, a configuration is rather one of another kernel.
+MANY = 20
+#: What to do about it.
+REDUCE = "name what `make olddefconfig` makes of the whole file, as docs/configs.md says"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
-from mepof.adapter.fit import AlgorithmFit, Fit, check_fit
+from mepof.adapter.fit import AlgorithmFit, Fit, Reason, check_fit
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli import adapt
 from mepof.errors import InputError
@@ -152,6 +152,23 @@ def test_options_that_the_kernel_does_not_have_are_named(tree: Path, toolchain: 
     assert reason.nearest == "the nearest is CONFIG_EPOLLED"
     assert not any(fit.builds(each) for each in fit.algorithms)
     assert "no CONFIG_LTO_CLANG_THIN" in fit.options["ThinLTO"][0].message
+
+
+def test_the_configuration_of_another_kernel_is_to_be_reduced_by_kconfig(
+    tree: Path, toolchain: Clang, tmp_path: Path
+) -> None:
+    def reasons(number: int) -> tuple[Reason, ...]:
+        config = tmp_path / "my.config"
+        lines = "".join(f"CONFIG_Z{each:02}=y\n" for each in range(number))
+        config.write_text(f"# base: allnoconfig\n{lines}")
+        return check_fit(tree, arch.get("x86-64"), toolchain, (str(config),), ["pgo"]).config
+
+    assert [each.message.partition(" (")[0] for each in reasons(20)] == [
+        f"the kernel has no CONFIG_Z{each:02}" for each in range(20)
+    ]
+    first, *others = reasons(21)
+    assert first.message == "the kernel does not have 21 of the options" and len(others) == 21
+    assert first.nearest is not None and "`make olddefconfig`" in first.nearest
 
 
 def test_a_recompilation_option_of_another_compiler_is_not_listed(

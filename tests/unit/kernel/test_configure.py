@@ -168,6 +168,7 @@ def test_twenty_options_that_did_not_take_are_named(tmp_path: Path) -> None:
     assert isinstance(error, WorkError)
     assert "CONFIG_Z19=y" in error.message and "CONFIG_Z20" not in error.message
     assert error.message.endswith("; and 2 more")
+    assert error.remedy is not None and "`make olddefconfig`" in error.remedy
 
 
 @pytest.mark.parametrize(
