@@ -209,7 +209,10 @@ def _read(
         )
     # Of the alternatives of a type, the one that fits best complains about what is inside.
     location, wrong = min(errors, key=lambda each: (_line(lines, each[0]), -len(each[0])))
-    raise InputError(f"{path}:{_line(lines, location)}: {_complaint(location, wrong, what)}")
+    raise InputError(
+        f"{path}:{_line(lines, location)}: {_complaint(location, wrong, what)}",
+        _array(location, wrong),
+    )
 
 
 def _location(detail: ErrorDetails, written: object) -> Location:
@@ -252,6 +255,18 @@ def _complaint(location: Location, detail: ErrorDetails, what: str) -> str:
     if must != detail["msg"]:
         return f"{name} {must}"
     return f"{name}: {_own_words(must)}"
+
+
+def _array(location: Location, detail: ErrorDetails) -> str | None:
+    """How an array is written whose only entry was."""
+    if detail["type"] != "tuple_type" or not all(isinstance(key, str) for key in location):
+        return None
+    match detail["input"]:
+        case dict():
+            return f"begin each with `[[{'.'.join(map(str, location))}]]`"
+        case str() as text:
+            return f"write `[{json.dumps(text, ensure_ascii=False)}]`"
+    return None
 
 
 def _own_words(message: str) -> str:

@@ -34,10 +34,16 @@ MIN_SECONDS = 0.1
 MAX_SECONDS = 86400
 
 
+# What a line has that only a shell understands.
+_OF_A_SHELL = re.compile(r"""[|&;<>()$`\\"'*?~#{}\[\]]""")
+
+
 def _refuse_line(argv: object) -> object:
     """Show how a command that is written as for a shell is one of an array."""
     if isinstance(argv, str):
-        example = json.dumps(argv.split() or ["/bin/true"], ensure_ascii=False)
+        by_shell = _OF_A_SHELL.search(argv) is not None
+        words = ["/bin/sh", "-c", argv] if by_shell else argv.split() or ["/bin/true"]
+        example = json.dumps(words, ensure_ascii=False)
         raise ValueError(f"must be an array, such as `{example}`")
     return tuple(argv) if isinstance(argv, list) else argv
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,15 @@ from mepof.toolchain import shared_libraries
 
 #: Where the guest looks for a program that is named without a directory.
 SEARCHED = ("bin", "sbin", "usr/bin", "usr/sbin")
+# What scripts begin with, and Debian's packages that have it. Every machine has most of them, so
+# that no package depends on them.
+_INTERPRETERS = {
+    "sh": "dash",
+    "bash": "bash",
+    "env": "coreutils",
+    "perl": "perl-base",
+    "python3": "python3-minimal",
+}
 
 
 def check_start(
@@ -48,7 +58,7 @@ def check_start(
         if target == "bin/kbench" or (target == "bin/busybox" and _has_shell(arch)):
             return
         if target in files:
-            _check_program(f"{what} runs /{target}, which", files[target], files, arch)
+            _check_program(f"{what} runs /{target}, which", files[target], files, arch, searched)
             return
     # What alternatives of Debian call awk or lua is there under a name of its own.
     name = PurePosixPath(program).name
@@ -60,8 +70,14 @@ def check_start(
     raise InputError(
         f"{what} runs {program}, which is not in the guest",
         (f"did you mean `{near[0]}`? Otherwise " if near else "")
-        + "lay it there by `packages`, `image`, `directory`, `files` or `[[program]]`",
+        + f"lay it there by {_packages_with(name)}, `image`, `directory`, `files` or `[[program]]`",
     )
+
+
+def _packages_with(name: str) -> str:
+    """The key `packages`, with the one that has an interpreter."""
+    package = _INTERPRETERS.get(name)
+    return "`packages`" if package is None else f"`packages` (`{package}` has it)"
 
 
 def _has_shell(arch: str) -> bool:
@@ -69,7 +85,9 @@ def _has_shell(arch: str) -> bool:
     return guest is not None and guest.shell
 
 
-def _check_program(what: str, laid: Laid, files: Mapping[str, Laid], arch: str) -> None:
+def _check_program(
+    what: str, laid: Laid, files: Mapping[str, Laid], arch: str, searched: Sequence[str]
+) -> None:
     """Refuse a program of another architecture, and one without its interpreter or a library."""
     if laid.source is None:
         raise InputError(f"{what} is a directory")
@@ -82,26 +100,31 @@ def _check_program(what: str, laid: Laid, files: Mapping[str, Laid], arch: str) 
     ahead = [laid]
     seen: set[str] = set()
     while ahead:
-        for name in _needed(ahead.pop(), what, arch):
+        for name, paths in _needed(ahead.pop(), what, arch, searched):
             if name in seen:
                 continue
             seen.add(name)
-            found = [name.lstrip("/")] if "/" in name else by_name.get(name, [])
+            found = paths or by_name.get(name, [])
             targets = [t for path in found if (t := resolve(path, files)) is not None]
             present = [files[t] for t in targets if t in files and files[t].source is not None]
             if not present and not (_has_shell(arch) and "bin/busybox" in targets):
-                remedy = "lay it there by `packages` or `directory`"
+                remedy = (
+                    f"lay it there by {_packages_with(PurePosixPath(name).name)} or `directory`"
+                )
                 if arch == HOST:
                     remedy += "; `[[program]]` takes a program of this machine with what it needs"
                 raise InputError(f"{what} needs {name}, which is not in the guest", remedy)
             ahead += present
 
 
-def _needed(laid: Laid, what: str, arch: str) -> list[str]:
-    """The interpreter and the libraries that a program or library names."""
+def _needed(
+    laid: Laid, what: str, arch: str, searched: Sequence[str]
+) -> list[tuple[str, list[str]]]:
+    """The interpreter and the libraries that a program or library names, each with the paths where
+    it may be; of a library, none: it may be anywhere."""
     data = laid.content()
     if data.startswith(b"#!"):
-        return data[2:256].decode("utf-8", "replace").splitlines()[0].split()[:1]
+        return _interpreters(data, laid, what, searched)
     try:
         named = shared_libraries.named_in(ELFFile(io.BytesIO(data)))
     except ELFError:
@@ -109,4 +132,21 @@ def _needed(laid: Laid, what: str, arch: str) -> list[str]:
     # e_machine; the System V ABI, of little-endian files as all of ours are.
     if int.from_bytes(data[18:20], "little") != architectures.get(arch).elf_machine:
         raise InputError(f"{what} is not built for {arch}")
-    return named
+    return [(name, [name.lstrip("/")] if "/" in name else []) for name in named]
+
+
+def _interpreters(
+    data: bytes, laid: Laid, what: str, searched: Sequence[str]
+) -> list[tuple[str, list[str]]]:
+    """What the first line of a script names, and what `env` is to find there."""
+    line = data[2:256].partition(b"\n")[0].decode("utf-8", "replace")
+    # The carriage return would be the end of a name (fs/binfmt_script.c).
+    if line.endswith("\r"):
+        remedy = f"sed -i 's/\\r$//' {laid.source}" if isinstance(laid.source, Path) else None
+        raise InputError(f"{what} has lines that end in CR LF, as on another system", remedy)
+    interpreter, *words = line.split() or [""]
+    found = [(interpreter, [interpreter.lstrip("/")])] if interpreter else []
+    # `env -S` and variables are left to itself.
+    if PurePosixPath(interpreter).name == "env" and words and re.fullmatch(r"[\w.+]+", words[0]):
+        found.append((words[0], [f"{each}/{words[0]}" for each in searched]))
+    return found

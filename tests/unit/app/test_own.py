@@ -93,6 +93,11 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
             ACTION.replace('["/shop/run", "x"]', '"/shop/run x"'),
             r""":5: `action.0..argv`: must be an array, such as `."/shop/run", "x".`""",
         ),
+        (
+            (),
+            ACTION.replace('["/shop/run", "x"]', "'/shop/run \"x\" | wc'"),
+            r'such as `."/bin/sh", "-c", "/shop/run ."x." . wc".`',
+        ),
         ((), ACTION.replace('["/shop/run", "x"]', "3"), ":5: `action.0..argv` must be an array"),
         ((), ACTION.replace("= 5", "= 0"), "must be greater than 0"),
         ((), ACTION + 'inputs = "x"', "unknown key `inputs`.*`input`"),
@@ -315,6 +320,47 @@ def test_a_program_without_its_interpreter_or_library_is_refused(tmp_path: Path)
     assert "`[[program]]` takes a program of this machine" in str(raised.value.remedy)
     with pytest.raises(InputError, match="which is not built for arm64"):
         laid(path, "arm64")
+
+
+@pytest.mark.parametrize(
+    ("line", "missing", "package"),
+    [
+        ("#!/bin/sh -e", "/bin/sh", "dash"),
+        ("#! /usr/bin/env python3", "/usr/bin/env", "coreutils"),
+        ("#!/opt/env python3", "python3", "python3-minimal"),
+        ("#!/opt/env python", "python", None),
+    ],
+)
+def test_what_a_script_names_is_refused_with_its_package(
+    line: str, missing: str, package: str | None
+) -> None:
+    files = {
+        "opt/run": Laid(f"{line}\n".encode(), executable=True),
+        "opt/env": Laid(Path("/bin/busybox").read_bytes(), executable=True),
+        # Not a program.
+        "usr/share/bug/python3": Laid(b"text"),
+    }
+    with pytest.raises(InputError, match=f"needs {missing}, which is not in the guest") as caught:
+        check_start("the action `a`", "/opt/run", files, "x86-64")
+    expected = "`packages`" if package is None else f"`packages` (`{package}` has it)"
+    assert str(caught.value.remedy).startswith(f"lay it there by {expected} or `directory`")
+
+
+@pytest.mark.parametrize("words", ["python3", "-S python2", "A=1 python2", ""])
+def test_what_env_finds_is_there_or_left_to_itself(words: str) -> None:
+    program = Laid(Path("/bin/busybox").read_bytes(), executable=True)
+    files = {"usr/bin/env": program, "usr/bin/python3": Laid(link="py"), "usr/bin/py": program}
+    files["run"] = Laid(f"#!/usr/bin/env {words}\n".encode(), executable=True)
+    check_start("the action `a`", "/run", files, "x86-64")
+
+
+def test_a_script_of_another_systems_editor_is_refused(tmp_path: Path) -> None:
+    path = described(tmp_path, ROOTFS)
+    run = path.parent / "rootfs/shop/run"
+    run.write_bytes(b"#!/bin/busybox sh\r\necho\r\n")
+    with pytest.raises(InputError, match="runs /shop/run, which has lines that end in CR LF") as e:
+        laid(path)
+    assert e.value.remedy == f"sed -i 's/\\r$//' {run}"
 
 
 def test_a_program_with_its_own_libraries_can_start(tmp_path: Path) -> None:
