@@ -173,15 +173,22 @@ static bool check_succeeds(const char *name, const struct command *command, uint
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool is_ready(const char *name, const struct command *command, const char *log,
-		     uint64_t deadline)
+/* What the service lacks to be ready; NULL if it is. */
+static const char *lacking(const char *name, const struct command *command, const char *log,
+			   uint64_t deadline)
 {
+	static char text[512];
+
+	text[0] = '\0';
 	if (command->ready_port != 0 && !port_answers(command->ready_port))
-		return false;
-	if (command->ready_output != NULL &&
-	    strstr(tail_of(log), command->ready_output) == NULL)
-		return false;
-	return command->ready_argv[0] == NULL || check_succeeds(name, command, deadline);
+		snprintf(text, sizeof(text), "port %d of 127.0.0.1 accepted no connection",
+			 command->ready_port);
+	else if (command->ready_output != NULL &&
+		 strstr(tail_of(log), command->ready_output) == NULL)
+		snprintf(text, sizeof(text), "it did not write `%s`", command->ready_output);
+	else if (command->ready_argv[0] != NULL && !check_succeeds(name, command, deadline))
+		snprintf(text, sizeof(text), "`%s` did not succeed", command->ready_argv[0]);
+	return text[0] ? text : NULL;
 }
 
 /* Signal the service, or with its whole session what it left behind. */
@@ -224,7 +231,7 @@ int service_start(const char *name, const struct command *command)
 	const uint64_t deadline = now_ms() + (uint64_t)command->limit_ms;
 	const char *ended = state_path(name, ".ended");
 	const char *log = state_path(name, ".log");
-	bool ready = false;
+	const char *lacks = "it did not start";
 
 	state_write(state_path(name, ".failed"), name);
 	const pid_t keeper = fork();
@@ -234,9 +241,9 @@ int service_start(const char *name, const struct command *command)
 		keep(name, command);
 	if (!await(state_path(name, ".pid"), command->limit_ms))
 		fail("cannot start", command->argv[0]);
-	while (!exists(ended) && !ready && now_ms() < deadline) {
-		ready = is_ready(name, command, log, deadline);
-		if (!ready)
+	while (!exists(ended) && lacks != NULL && now_ms() < deadline) {
+		lacks = lacking(name, command, log, deadline);
+		if (lacks != NULL)
 			pause_ms(10);
 	}
 	/* Something else may have answered in its stead. */
@@ -244,10 +251,10 @@ int service_start(const char *name, const struct command *command)
 		report_end(name, "ready");
 		return 1;
 	}
-	if (!ready) {
+	if (lacks != NULL) {
 		end_by_force(name);
-		printf("the service `%s` was not ready within %g s: %s\n", name,
-		       (double)command->limit_ms / 1000, last_line_of(name));
+		printf("the service `%s` was not ready within %g s, because %s: %s\n", name,
+		       (double)command->limit_ms / 1000, lacks, last_line_of(name));
 		return 1;
 	}
 	unlink(state_path(name, ".failed"));

@@ -221,14 +221,26 @@ def test_a_service_lives_while_actions_run_and_is_stopped(guest: Guest) -> None:
 @pytest.mark.parametrize(
     ("service", "message"),
     [
-        (setup("ready = {port = 1}", seconds=0.2), "`s` was not ready within 0.2 s: no output"),
+        (
+            setup("ready = {port = 1}", seconds=0.2),
+            "`s` was not ready within 0.2 s, because port 1 of 127.0.0.1 accepted no connection: "
+            "no output",
+        ),
+        (
+            setup(
+                'ready = {output = "up"}',
+                argv=script("echo u; exec /bin/busybox sleep 60"),
+                seconds=0.2,
+            ),
+            "`s` was not ready within 0.2 s, because it did not write `up`: u",
+        ),
         (
             setup('ready = {output = "up"}', argv=script("echo bad config; exit 3")),
             "the service `s` ended with status 3 before it was ready: bad config",
         ),
         (
             setup('ready = {argv = ["/bin/busybox", "sleep", "60"]}', seconds=0.2),
-            "`s` was not ready within 0.2 s",
+            "`s` was not ready within 0.2 s, because `/bin/busybox` did not succeed: no output",
         ),
         (setup(argv=script("echo no rows; exit 4")), "the setup s: .*status 4.*: no rows"),
     ],
