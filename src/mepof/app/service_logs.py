@@ -36,6 +36,11 @@ def with_end(failure: ServiceFailure, logs: Mapping[str, str]) -> str:
     return how + console.tail(text, _MAX_LINES)
 
 
+def remedy_of(failure: ServiceFailure, logs: Mapping[str, str]) -> str | None:
+    """What may help a service that failed, by what it wrote; None if nothing is known."""
+    return failure.remedy or agent.remedy_for(logs.get(failure.service, ""))
+
+
 def keep(logs: Mapping[str, str], log: Path, what: str = "") -> dict[str, Path]:
     """Keep whole logs beside a step's log; the file of each, by the service's name.
 

@@ -23,6 +23,7 @@ _MAX_PAYLOAD = 1 << 30
 
 _LAST_LINES = 3
 _NETWORK = "the guest has no network besides the loopback"
+_CONFIG = "the kernel lacks it: `slim` has no IPv6, for example, and `set config server` has more"
 #: By what programs say.
 _REMEDIES = {
     "No space left on device": "the guest's files are in its memory: give it more: `memory`",
@@ -30,6 +31,10 @@ _REMEDIES = {
     "Network is unreachable": _NETWORK,
     "Temporary failure in name resolution": _NETWORK,
     "Could not resolve": _NETWORK,
+    # strerror's words, and those of Go and Node.js.
+    "Address family not supported": _CONFIG,
+    "address family not supported": _CONFIG,
+    "Function not implemented": _CONFIG,
 }
 
 #: How many MiB of a program's output the agent keeps.
@@ -307,4 +312,9 @@ def _remedy(reply: ExecResult) -> str | None:
     """What may help a program that failed for what a guest lacks."""
     if reply.status == 128 + SIGKILL:
         return "if the guest's memory was used up, as its console says, give it more: `memory`"
-    return next((remedy for said, remedy in _REMEDIES.items() if said in reply.text), None)
+    return remedy_for(reply.text)
+
+
+def remedy_for(text: str) -> str | None:
+    """What may help a program that wrote this and failed; None if nothing is known."""
+    return next((remedy for said, remedy in _REMEDIES.items() if said in text), None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mepof.app.launch import ServiceFailure
-from mepof.app.service_logs import logs_of, with_end
+from mepof.app.service_logs import logs_of, remedy_of, with_end
 from mepof.device import agent
 from mepof.device.modules import ModuleNotLoaded
 from mepof.device.protocol import GuestReset, Interval, KernelPanic, Outcome
@@ -160,10 +160,18 @@ def measure_boot(
     try:
         results = results_of(work, outcome.replies)
     except WorkError as failure:
-        why = with_end(failure, logs) if isinstance(failure, ServiceFailure) else failure.message
-        return OneBoot(True, why, service_logs=logs)
+        return OneBoot(True, _explained(failure, logs), service_logs=logs)
     used = _memory(memory, machine_bytes)
     return OneBoot(True, PASSED, _boot(seed, results, outcome, core, used, priced_by))
+
+
+def _explained(failure: WorkError, logs: Mapping[str, str]) -> str:
+    """Why an image is not sound, with what may help, and the last lines of a service's log."""
+    why, remedy = failure.message, failure.remedy
+    if isinstance(failure, ServiceFailure):
+        why, remedy = with_end(failure, logs), remedy_of(failure, logs)
+    how, *lines = why.split("\n")
+    return "\n".join((how if remedy is None else f"{how} ({remedy})", *lines))
 
 
 def measure_memory(

@@ -26,7 +26,7 @@ from mepof.app.launch import (
 from mepof.app.measured import case_ids
 from mepof.app.own import OwnApp, Setup, check_distinct_apps
 from mepof.app.own_files import check_distinct_files
-from mepof.app.service_logs import keep, logs_of, with_end
+from mepof.app.service_logs import keep, logs_of, remedy_of, with_end
 from mepof.app.training import exercised, without
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import (
@@ -217,7 +217,10 @@ class ProfileCollectBody:
             if not isinstance(error, ServiceFailure):
                 raise
             path = kept.get(error.service)
-            remedies = [error.remedy, None if path is None else f"see its whole log: {path}"]
+            remedies = [
+                remedy_of(error, written),
+                None if path is None else f"see its whole log: {path}",
+            ]
             remedy = "; ".join(filter(None, remedies)) or None
             raise WorkError(with_end(error, written), remedy) from error
         if lacking := _lacked(outcome):

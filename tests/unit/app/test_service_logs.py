@@ -8,7 +8,7 @@ import pytest
 
 from mepof.app.launch import ServiceFailure, check_setup
 from mepof.app.own import OwnApp, load_own
-from mepof.app.service_logs import keep, logs_of, with_end
+from mepof.app.service_logs import keep, logs_of, remedy_of, with_end
 from mepof.device import agent
 from mepof.errors import WorkError
 
@@ -49,6 +49,16 @@ def test_an_error_says_how_a_service_ended_and_its_last_20_lines(how: str) -> No
 def test_a_service_without_a_log_has_its_message_alone(logs: dict[str, str]) -> None:
     failure = ServiceFailure("the service `web` was not ready within 5 s: no output", "web")
     assert with_end(failure, logs) == failure.message
+
+
+def test_what_a_service_wrote_has_the_remedy_unless_how_it_failed_has() -> None:
+    logs = {"web": "[::]:80: Address family not supported by protocol\nExiting.\n"}
+    failure = ServiceFailure("the service `web` failed: Exiting.", "web")
+    assert "`slim` has no IPv6" in (remedy_of(failure, logs) or "")
+    assert remedy_of(failure, {"web": "Exiting.\n", "db": logs["web"]}) is None
+    assert remedy_of(ServiceFailure("", "web", "stay in the foreground"), logs) == (
+        "stay in the foreground"
+    )
 
 
 def test_the_service_that_was_not_ready_is_named(app: OwnApp) -> None:

@@ -161,6 +161,7 @@ def test_unsuccessful_program_is_explained(reply: Reply, message: str) -> None:
         (137, b"", "memory"),
         (1, b"dd: No space left on device\n2+0 records out", "memory"),
         (1, b"wget: bad address 'example.org'", "no network"),
+        (1, b"Error: listen EAFNOSUPPORT: address family not supported ::1:80", "IPv6"),
         (1, b"wrong", None),
     ],
 )

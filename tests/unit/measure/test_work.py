@@ -156,6 +156,20 @@ def test_a_service_that_wrote_nothing_is_shown_with_how_it_ended(shop: OwnApp) -
         assert found.self_check == f"the app `Shop` failed: {silent}"
 
 
+def test_what_helps_a_program_that_failed_is_said(shop: OwnApp) -> None:
+    found = booted(shop, [*SOUND[:2], ran("No space left on device", 1), *SOUND[3:]])
+    assert found.self_check.endswith(
+        "left on device (the guest's files are in its memory: give it more: `memory`)"
+    )
+    daemon = "the service `db` ended with status 0 before it was ready: line 29"
+    found = booted(shop, [SOUND[0], ran(daemon, 1), *SOUND[2:]])
+    how, *lines = found.self_check.splitlines()
+    assert how.endswith(
+        "was ready (start it in the foreground, without the option by which it becomes a daemon)"
+    )
+    assert lines[-1] == "  | line 29"
+
+
 def test_what_services_wrote_is_read_last(shop: OwnApp) -> None:
     *_, memory, log = requests_of(work_of(["proc"], [shop]))
     assert (memory, log) == (agent.Get("/proc/meminfo"), agent.Get("/mepof/run/db.log"))
