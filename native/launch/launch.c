@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,10 @@ static void complete_dev(void)
 	mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777");
 	mkdir("/dev/pts", 0755);
 	mount("devpts", "/dev/pts", "devpts", 0, "ptmxmode=0666,mode=0620");
+	/* Programs look up their machine's own name, which /etc/hosts should have. */
+	struct utsname machine;
+	if (uname(&machine) == 0 && strcmp(machine.nodename, "(none)") == 0)
+		(void)!sethostname("localhost", strlen("localhost"));
 }
 
 /* A command of the setup that runs to its end. The mark stays if it fails, or is killed. */
