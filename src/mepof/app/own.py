@@ -79,7 +79,7 @@ class Start(Described):
     name: Word
     argv: Argv = ()
     seconds: float = Field(gt=0)
-    input: str | None = Field(default=None, min_length=1)
+    input: Annotated[str, matching("[^\0\n]+", "be the path of a file, on one line")] | None = None
     environment: Mapping[str, str] = {}
     workdir: Annotated[str, matching("/[^\0]*", "be an absolute path in the guest")] | None = None
     user: int | str | None = None

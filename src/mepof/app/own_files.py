@@ -19,6 +19,7 @@ from mepof.toolchain import shared_libraries
 GUEST_FILES = frozenset(("init", "bin/kbench"))
 #: Those of every guest; the kernel does not replace one by a link.
 GUEST_DIRECTORIES = frozenset(("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp"))
+_WHOLE_SYSTEM = "a whole system, such as a container's, is laid by `image`"
 # Debian's numbers (/usr/share/doc/base-passwd/users-and-groups.txt), which no package brings.
 _ACCOUNTS = (("root", 0, "/root"), ("www-data", 33, "/var/www"), ("nobody", 65534, "/nonexistent"))
 
@@ -249,12 +250,12 @@ def _origin(laid: Laid) -> str:
 
 
 def _refuse_the_guests(
-    path: str, laid: Laid, description: Path, elsewhere: str = "lay it elsewhere"
+    path: str, laid: Laid, description: Path, elsewhere: str = f"lay it elsewhere; {_WHOLE_SYSTEM}"
 ) -> None:
     top = path.partition("/")[0]
     if path in GUEST_DIRECTORIES:
         if not laid.is_directory:
-            raise InputError(f"{description}: /{path} is a directory of every guest")
+            raise InputError(f"{description}: /{path} is a directory of every guest", _WHOLE_SYSTEM)
     elif top in HIDDEN:
         raise InputError(
             f"{description}: /{path} would be hidden, because the guest mounts /{top}",

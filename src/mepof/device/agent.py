@@ -22,6 +22,8 @@ _TRUNCATED = 1
 _MAX_PAYLOAD = 1 << 30
 
 _LAST_LINES = 3
+# Of a shell, too.
+_NO_COMMAND = 127
 _NETWORK = "the guest has no network besides the loopback"
 _CONFIG = "the kernel lacks it: `slim` has no IPv6, for example, and `set config server` has more"
 #: By what programs say.
@@ -312,6 +314,8 @@ def _remedy(reply: ExecResult) -> str | None:
     """What may help a program that failed for what a guest lacks."""
     if reply.status == 128 + SIGKILL:
         return "if the guest's memory was used up, as its console says, give it more: `memory`"
+    if reply.status == _NO_COMMAND and "not found" in reply.text:
+        return "a guest has what its app lays there and no more: add the package that has it"
     return remedy_for(reply.text)
 
 

@@ -107,6 +107,11 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
         (("memory = 65537",), ACTION, ":2: `memory` must be less than or equal to 65536"),
         ((), ACTION.replace("= 5", "= 0.09"), "`action.0..seconds`: must be from 0.1 to 86400"),
         ((), ACTION.replace("= 5", "= 86401"), "`action.0..seconds`: must be from 0.1 to 86400"),
+        (
+            (),
+            ACTION + 'input = "a\\nb"',
+            ":7: `action.0..input` must be the path of a file, on one",
+        ),
         ((), ACTION + "check = {output = []}", "`action.0..check.output`: must be a text or sev"),
         ((), ACTION + 'user = ""', "`action.0..user`: must begin with a user's number or name"),
         ((), ACTION + 'user = ":0"', "`action.0..user`: must begin with a user's number or name"),
@@ -267,8 +272,9 @@ def test_sockets_and_pipes_in_a_directory_are_refused(tmp_path: Path) -> None:
 def test_a_guests_directory_is_not_replaced_by_a_link(tmp_path: Path) -> None:
     path = described(tmp_path, ROOTFS)
     (path.parent / "rootfs/bin").symlink_to("usr/bin")
-    with pytest.raises(InputError, match="/bin is a directory of every guest"):
+    with pytest.raises(InputError, match="/bin is a directory of every guest") as raised:
         own_files(load_own(path), path)
+    assert "is laid by `image`" in str(raised.value.remedy)
     assert set(guest._DIRECTORIES) == GUEST_DIRECTORIES
 
 

@@ -162,6 +162,8 @@ def test_unsuccessful_program_is_explained(reply: Reply, message: str) -> None:
         (1, b"dd: No space left on device\n2+0 records out", "memory"),
         (1, b"wget: bad address 'example.org'", "no network"),
         (1, b"Error: listen EAFNOSUPPORT: address family not supported ::1:80", "IPv6"),
+        (127, b"/bin/sh: 1: hostname: not found", "package"),
+        (1, b"not found", None),
         (1, b"wrong", None),
     ],
 )
