@@ -6,6 +6,7 @@ end is ``native/guest/agent.c``; ``docs/kbench.md`` has the table of both.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from signal import NSIG, SIGKILL
@@ -22,8 +23,8 @@ _TRUNCATED = 1
 _MAX_PAYLOAD = 1 << 30
 
 _LAST_LINES = 3
-# Of a shell, too.
-_NO_COMMAND = 127
+# By a shell, whose script may go on and end with another status than that of this.
+_NO_COMMAND = re.compile(r": (\S+): (?:command )?not found$", re.M)
 _NETWORK = "the guest has no network besides the loopback"
 _CONFIG = "the kernel lacks it: `slim` has no IPv6, for example, and `set config server` has more"
 #: By what programs say.
@@ -314,11 +315,11 @@ def _remedy(reply: ExecResult) -> str | None:
     """What may help a program that failed for what a guest lacks."""
     if reply.status == 128 + SIGKILL:
         return "if the guest's memory was used up, as its console says, give it more: `memory`"
-    if reply.status == _NO_COMMAND and "not found" in reply.text:
-        return "a guest has what its app lays there and no more: add the package that has it"
     return remedy_for(reply.text)
 
 
 def remedy_for(text: str) -> str | None:
     """What may help a program that wrote this and failed; None if nothing is known."""
+    if lacking := _NO_COMMAND.search(text):
+        return f"the guest has only what its app lays there: add the package with `{lacking[1]}`"
     return next((remedy for said, remedy in _REMEDIES.items() if said in text), None)

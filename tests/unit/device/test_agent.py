@@ -162,8 +162,10 @@ def test_unsuccessful_program_is_explained(reply: Reply, message: str) -> None:
         (1, b"dd: No space left on device\n2+0 records out", "memory"),
         (1, b"wget: bad address 'example.org'", "no network"),
         (1, b"Error: listen EAFNOSUPPORT: address family not supported ::1:80", "IPv6"),
-        (127, b"/bin/sh: 1: hostname: not found", "package"),
+        (127, b"/bin/sh: 1: hostname: not found", "package with `hostname`"),
+        (1, b"/opt/run: line 9: sed: command not found\ncannot go on", "package with `sed`"),
         (1, b"not found", None),
+        (1, b"key: a: not found in the cache", None),
         (1, b"wrong", None),
     ],
 )
