@@ -58,6 +58,9 @@ def closure(program: str, package: str | None) -> tuple[Path, ...]:
                 what += f": {error.strerror if isinstance(error, OSError) else error}"
             if package is None:
                 remedy = "install it, or link the program with `-Wl,-rpath` and its directory"
+                # What it finds relative to itself is not beside a link to it.
+                if Path(program).is_symlink():
+                    remedy = f"name the program that it is a link to: {Path(program).resolve()}"
                 raise InputError(what, remedy) from error
             raise EnvironmentLack(what, f"apt-get install {package}") from error
     return tuple(sorted(found))

@@ -50,3 +50,8 @@ def test_a_missing_library_of_ones_own_program_names_no_package(tmp_path: Path) 
         closure(program, None)
     assert caught.value.message.endswith("x needs libgone.so, which is not installed")
     assert "`-Wl,-rpath`" in str(caught.value.remedy)
+    link = tmp_path / "link"
+    link.symlink_to(program)
+    with pytest.raises(InputError, match=r"link needs libgone\.so") as caught:
+        closure(str(link), None)
+    assert caught.value.remedy == f"name the program that it is a link to: {program}"
