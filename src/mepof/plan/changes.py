@@ -68,12 +68,13 @@ def _differences(
 
 
 def _tools(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Change]:
-    """One change per version, and one for all digests."""
+    """One change per version, and one for all digests and files."""
     digests: list[Change] = []
     for name in sorted({*old, *new}):
         both = [tools[name] for tools in (old, new) if name in tools]
         found = _members("", *({name: t[name]} if name in t else {} for t in (old, new)))
-        if any(_DIGEST.search(value) for value in both):
+        # Of files of a guest, directories and links have no digest.
+        if name.startswith("/") or any(_DIGEST.search(value) for value in both):
             digests += [replace(change, text=_words(name)) for change in found]
         else:
             yield from found

@@ -156,6 +156,15 @@ def test_a_path_is_named_as_it_is_and_a_key_in_words() -> None:
     assert change.text == f"{path}, guest tools changed"
 
 
+def test_directories_and_links_are_named_together_with_files() -> None:
+    old = {"/etc/shop": "directory 755 0:0", "/srv/page": f"file 644 0:0 {'0' * 64}"}
+    new = {"/bin/sh": "link dash", "/srv/page": f"file 644 0:0 {'1' * 64}", "package dash": "0.5"}
+    package, files = changes(replace(BEFORE, tools=old), replace(BEFORE, tools=new))
+    assert package.text == "package dash added: 0.5"
+    assert files.text == "/bin/sh, /etc/shop, /srv/page changed"
+    assert "/etc/shop removed (was directory 755 0:0)" in files.detail
+
+
 def test_of_many_changes_the_first_are_named_and_the_rest_counted() -> None:
     files = {f"/usr/lib/{number:04}": str(number) * 64 for number in range(1, 1000)}
     packages = {f"package-{number}": "1.0" for number in range(20)}
