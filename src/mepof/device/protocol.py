@@ -124,7 +124,8 @@ class Session:
         archives: further initramfs archives, laid over the guest's: what a suite adds.
         memory: of the machine, in MiB.
         cpus: of the machine.
-        boot_seconds: limit of silence until the agent answers.
+        boot_seconds: limit of silence until the agent answers, without the time that unpacking
+            `archives` takes.
         quiet_seconds: limit between two of its replies.
         parameters: added to the kernel's command line.
         interlude: for devices whose system has a shell (:class:`WithSystem`).

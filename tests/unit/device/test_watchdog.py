@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -63,3 +64,15 @@ def test_a_user_at_the_console_may_be_silent(
 ) -> None:
     silent = Boot(tmp_path, monkeypatch, replace(SESSION, interactive=True))
     assert silent.after(10_000) is None and not silent.watchdog.expired
+
+
+def test_a_guest_that_unpacks_much_may_be_silent_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archives = (tmp_path / "suite", tmp_path / "app")
+    for archive, mib in zip(archives, (0.5, 300), strict=True):
+        archive.touch()
+        os.truncate(archive, int(mib * 2**20))
+    large = Boot(tmp_path, monkeypatch, replace(SESSION, archives=archives))
+    assert large.after(419) is None
+    assert large.after(1) == "the guest did not come up for 420 s"
