@@ -20,6 +20,7 @@ from mepof.described import Described, read_described
 from mepof.errors import EnvironmentLack, InputError
 from mepof.g4.names import is_path
 from mepof.kernel import base, companions, kconfig, overlay, rewriting
+from mepof.kernel.configure import lacking_files
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
@@ -129,6 +130,7 @@ def check_fit(
             *_of_another_kernel(fragments, symbols),
             *_unknown(fragments.settings, symbols),
             *_unaccompanied(fragments),
+            *_without_files(fragments, tree),
         ),
         algorithms=tuple(
             _algorithm(name, tree, arch, toolchain, fragments, symbols) for name in algorithms
@@ -227,6 +229,12 @@ def _of_another_kernel(fragments: kconfig.Fragments, symbols: frozenset[str]) ->
 def _unaccompanied(fragments: kconfig.Fragments) -> Iterator[Reason]:
     wanted = {setting.lines().rstrip() for setting in fragments.settings}
     for message, remedy in companions.lacking(wanted):
+        yield Reason(message, remedy)
+
+
+def _without_files(fragments: kconfig.Fragments, tree: Path) -> Iterator[Reason]:
+    lines = "".join(setting.lines() for setting in fragments.settings)
+    for message, remedy in lacking_files(lines, [tree]):
         yield Reason(message, remedy)
 
 

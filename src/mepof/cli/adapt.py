@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,7 @@ from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
 from mepof.errors import InputError, WorkError
 from mepof.g4.settings import config as read_config
+from mepof.kernel.kconfig import MANY
 from mepof.kernel.loading import Foreign, faults, read_kernel, read_module
 from mepof.kernel.source import check_kernel
 from mepof.plan.model import HostInput, Input, Plan
@@ -272,8 +273,10 @@ def _lines(fit: Fit, source: str, arch: str, config: str) -> Iterator[str]:
         yield from _listed(reasons)
 
 
-def _listed(reasons: Iterable[Reason]) -> Iterator[str]:
-    for reason in reasons:
+def _listed(reasons: Sequence[Reason]) -> Iterator[str]:
+    for reason in reasons[:MANY]:
         yield f"    {reason.message}"
         if reason.nearest:
             yield f"        {reason.nearest}"
+    if len(reasons) > MANY:
+        yield f"    and {len(reasons) - MANY} more, which --json lists"

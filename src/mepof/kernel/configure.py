@@ -118,6 +118,16 @@ def _lacking(
     wanted = {*have, *(setting.lines().rstrip() for setting in missing)}
     yield from companions.lacking(wanted)
     yield from companions.unsuitable(wanted - have, make)
+    yield from lacking_files(config, directories)
+
+
+def lacking_files(config: str, directories: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """The files of keys and certificates that lines of a configuration name and that are not there,
+    each with a remedy.
+
+    Args:
+        directories: those in which make looks for files.
+    """
     for symbol, name in _FILES.findall(config):
         if name != _GENERATED and not any((each / name).is_file() for each in directories):
             default = _GENERATED if symbol == "MODULE_SIG_KEY" else ""

@@ -42,6 +42,18 @@ GENERATED = (
     *("lib/crc32table.h", "lib/crc64table.h", "rust/exports_*_generated.h"),
     *("security/selinux/flask.h", "security/selinux/av_permissions.h"),
     "security/tomoyo/builtin-policy.h",
+    # What differs after each build: counters, lists, and kernels in all their forms.
+    *(".version", ".tmp_*", ".vmlinux*", "vmlinux.*", "modules-only.symvers"),
+    ".missing-syscalls.d",
+    *("modules.builtin*", "modules.nsdeps", "usr/initramfs_data.cpio*", "usr/initramfs_inc_data"),
+    *("arch/*/boot/bzImage", "arch/*/boot/zImage", "arch/*/boot/uImage", "arch/*/boot/Image"),
+    *(f"arch/*/boot/Image.{ending}" for ending in ("gz", "bz2", "lz4", "lzma", "lzo", "xz", "zst")),
+    *("arch/*/boot/compressed/vmlinux", "arch/*/boot/compressed/vmlinux.bin*"),
+    *("arch/*/boot/compressed/vmlinux.relocs", "arch/*/boot/vmlinux.bin"),
+    *("arch/arm/boot/compressed/piggy_data", "arch/x86/boot/compressed/piggy.S"),
+    *("arch/x86/boot/setup.bin", "arch/x86/boot/setup.elf"),
+    *(f"arch/x86/realmode/rm/realmode.{ending}" for ending in ("bin", "elf", "relocs")),
+    *("arch/*/*/vdso*/vdso*.so", "arch/*/*/vdso*/vdso*.so.*", "arch/x86/entry/vdso/vdso-image-*.c"),
 )
 _GENERATED = re.compile("|".join(map(translate, GENERATED)))
 # The names in identities of what links lead to, of which files are tracked, and of what was not

@@ -59,7 +59,7 @@ def extract(
 def _without_generated(tree: Path) -> list[str]:
     """Remove what kbuild writes beside the source; returns what was there."""
     root = tree.resolve()
-    found = sorted(path for pattern in GENERATED for path in root.glob(pattern))
+    found = sorted({path for pattern in GENERATED for path in root.glob(pattern)})
     # A link of the tarball may lead to a directory elsewhere.
     ours = [p for p in found if p.parent.resolve() == p.parent and (p.is_symlink() or p.is_file())]
     for path in ours:

@@ -154,6 +154,26 @@ def test_options_that_the_kernel_does_not_have_are_named(tree: Path, toolchain: 
     assert "no CONFIG_LTO_CLANG_THIN" in fit.options["ThinLTO"][0].message
 
 
+def test_a_file_of_certificates_that_is_not_there_is_named_before_a_build(
+    tree: Path, toolchain: Clang, tmp_path: Path
+) -> None:
+    config = tmp_path / "my.config"
+
+    def reasons(name: str) -> tuple[Reason, ...]:
+        config.write_text(f'# base: allnoconfig\nCONFIG_SYSTEM_TRUSTED_KEYS="{name}"\n')
+        found = check_fit(tree, arch.get("x86-64"), toolchain, (str(config),), ["pgo"]).config
+        return tuple(each for each in found if "names" in each.message)
+
+    (reason,) = reasons("debian/canonical-certs.pem")
+    assert reason.message == (
+        "CONFIG_SYSTEM_TRUSTED_KEYS names debian/canonical-certs.pem, which is not in the tree"
+    )
+    assert reason.nearest is not None and 'write CONFIG_SYSTEM_TRUSTED_KEYS=""' in reason.nearest
+    (tree / "debian").mkdir()
+    (tree / "debian/canonical-certs.pem").touch()
+    assert reasons("debian/canonical-certs.pem") == reasons("") == ()
+
+
 def test_the_configuration_of_another_kernel_is_to_be_reduced_by_kconfig(
     tree: Path, toolchain: Clang, tmp_path: Path
 ) -> None:

@@ -49,7 +49,14 @@ FLAGS: dict[Meaning, str] = {
     "place-lto-blocks": "--lto-basic-block-sections=P",
     "shuffle-sections": "--shuffle-sections=.text*=S",
 }
-VALUES = {"directory": "D", "targets": "T", "profile": "P", "order": "O", "seed": "S", "levels": "L"}
+VALUES = {
+    "directory": "D",
+    "targets": "T",
+    "profile": "P",
+    "order": "O",
+    "seed": "S",
+    "levels": "L",
+}
 
 
 def test_every_meaning_of_clangs_has_its_words_here() -> None:
