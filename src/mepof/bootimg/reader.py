@@ -22,6 +22,7 @@ from mepof.bootimg.layout import (
     layout_of,
     round_up,
 )
+from mepof.bootimg.mistaken import mistaken
 from mepof.errors import InputError
 
 MAX_BYTES = 256 << 20
@@ -47,7 +48,9 @@ def read_file(path: Path, remedy: str = "name an image") -> memoryview:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", remedy) from error
     if len(data) > MAX_BYTES:
-        raise InputError(f"{path} is larger than {MAX_BYTES >> 20} MiB", "name a boot image")
+        what, remedy = mistaken(data)
+        is_what = what or f"larger than {MAX_BYTES >> 20} MiB"
+        raise InputError(f"{path} is {is_what}", remedy)
     return memoryview(data)
 
 
@@ -109,10 +112,9 @@ def _layout(data: memoryview, where: str) -> Layout:
         kind = "boot"
         version = int.from_bytes(data[40:44], "little")
     else:
-        raise InputError(
-            f"{where} is not an Android boot image",
-            "name boot.img, init_boot.img or vendor_boot.img",
-        )
+        what, remedy = mistaken(data)
+        instead = f", but {what}" if what else ""
+        raise InputError(f"{where} is not an Android boot image{instead}", remedy)
     layout = layout_of(kind, version)
     if layout is None and kind == "boot" and version >= min(PAGE_SIZES):
         # No version: the size of a table of device trees, which takes a page at least.

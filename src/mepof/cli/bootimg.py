@@ -26,6 +26,7 @@ from mepof.cli.output import Json, print_json
 from mepof.disk import replacing
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.plan.disk_full import means_full
+from mepof.profile.published import is_special
 
 app = Commands(help="Show, unpack, pack and plan Android boot images.")
 
@@ -162,7 +163,7 @@ def pack(
     if as_json:
         _print_json("pack", out, found)
     else:
-        _print(out, found)
+        _print(out, found, err=is_special(out))
 
 
 @app.command("plan")
@@ -243,7 +244,10 @@ def _refuse_dtbo(path: Path, data: Bytes) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     try:
-        with replacing(path) as partial:
+        if is_special(path):
+            path.write_bytes(data)
+            return
+        with replacing(path.resolve()) as partial:  # through a link, as a plain write would go
             partial.write_bytes(data)
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -254,18 +258,18 @@ def _unwritable(path: Path, error: OSError) -> MepofError:
     return kind(f"{path} cannot be written: {error.strerror}")
 
 
-def _print(path: Path, found: Summary) -> None:
-    typer.echo(f"{path}: {found.kind}, {found.size} bytes")
+def _print(path: Path, found: Summary, err: bool = False) -> None:
+    typer.echo(f"{path}: {found.kind}, {found.size} bytes", err=err)
     width = max((len(name) for name, _ in found.facts), default=0)
     for name, value in found.facts:
-        typer.echo(f"  {name:{width}}  {value}".rstrip())
+        typer.echo(f"  {name:{width}}  {value}".rstrip(), err=err)
     width = max((len(part.name) for part in found.parts), default=0)
     for part in found.parts:
         address = "" if part.address is None else f"to {part.address:#010x}"
         row = f"  {part.name:{width}}  {part.size:>10}  at {part.offset:#010x}  {address:13}"
-        typer.echo(f"{row}  {part.what}".rstrip())
+        typer.echo(f"{row}  {part.what}".rstrip(), err=err)
     for line in found.findings:
-        typer.echo(line)
+        typer.echo(line, err=err)
 
 
 def _print_json(verb: str, path: Path, found: Summary) -> None:

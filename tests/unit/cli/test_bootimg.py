@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -268,6 +269,28 @@ def test_wrong_input_is_one_line(
     assert message in err
     assert remedy in err
     assert len(err.splitlines()) <= 2
+
+
+def test_a_device_is_written_to_and_not_replaced(mepof: Call, boot: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(read, fcntl.F_SETPIPE_SZ, PARTITION)  # all of plain.img, or writing would wait
+    try:
+        status, out, err = mepof("pack", "parts", "-o", str(pipe))
+        assert (status, out) == (0, "")
+        assert f"{pipe}: boot" in err
+        assert pipe.is_fifo()
+        assert os.read(read, 1 << 20) == Path("plain.img").read_bytes()
+    finally:
+        os.close(read)
+
+
+def test_an_output_that_is_a_link_stays_one(mepof: Call, boot: Path) -> None:
+    Path("link.img").symlink_to("target.img")
+    assert mepof("pack", "parts", "-o", "link.img")[0] == 0
+    assert Path("link.img").is_symlink()
+    assert Path("target.img").read_bytes() == Path("plain.img").read_bytes()
 
 
 @pytest.mark.parametrize(
