@@ -68,7 +68,8 @@ pub enum TraceError {
     /// There are samples, and none has branches.
     #[error(
         "{path}: none of its {samples} samples has a branch stack; record with `perf record -b` \
-         on a CPU that records branches", path = path.display()
+         on a CPU that records branches, which most virtual machines hide, or run the workload in \
+         the emulator (`mepof run`), which records every branch", path = path.display()
     )]
     NoBranchStacks {
         /// The file.

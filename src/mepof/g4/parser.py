@@ -178,12 +178,15 @@ def _too_many(cls: type[Statement], groups: list[list[Token]]) -> _Wrong:
     maximum = len(OPERANDS[cls.verb])
     extra = groups[maximum:]
     verb = next((g[0].text for g in extra if g[0].kind == "word" and g[0].text in STATEMENTS), None)
+    remedy = f"write `{form_of(cls.verb)}`; `;` separates the items of a list"
+    if verb:
+        remedy = f"is a `.` missing before `{verb}`?"
+    elif any("/" in token.text for group in groups for token in group):
+        remedy += ", and a path with blanks is in double quotes"
     return _Wrong(
         extra[0][0].span.to(extra[-1][-1].span),
         f"`{cls.verb}` takes at most {maximum} operands, found {len(groups)}",
-        f"is a `.` missing before `{verb}`?"
-        if verb
-        else f"write `{form_of(cls.verb)}`; `;` separates the items of a list",
+        remedy,
     )
 
 
