@@ -558,6 +558,8 @@ HELP = {
     "set sead 1.": "did you mean `seed`?",
     "eval /a.img file set seed 1.": "is a `.` missing before `set`?",
     "build.": "write `build path option*.`",
+    "build /my tree O2.": "write `build path option*.`; `;` separates the items of a list, and a "
+    "path with blanks is in double quotes",
     "opt /src.": "write `opt path algorithm click app* option*.`",
     OPT + "eval optt.img file.": "did you mean `opt.img`?",
     "eval x.img file.": "name a result of an earlier statement, or write the path of a "
