@@ -35,7 +35,7 @@ stops.
 """
 _DIRECTORY = {
     True: "objects may be anywhere: `make`, `make O=…`.",
-    False: "the counts name files as seen from a directory of the tree: `make O=build`.",
+    False: "the profile names files as seen from a directory of the tree: `make O=build`.",
 }
 _SOURCE = {
     True: "the profile fits only this source, with the configuration `config` and this compiler.",
@@ -80,7 +80,7 @@ def _readme(kernel: Kernel, recipe: Recipe, top: str) -> str:
         top=top,
         compiler=kernel.compiler,
         arch=kernel.arch.name,
-        directory=_DIRECTORY[recipe.portable.anywhere],
+        directory=_DIRECTORY[recipe.portable.anywhere and not recipe.same_build],
         source=_SOURCE[recipe.same_build],
     )
 

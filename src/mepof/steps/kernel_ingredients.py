@@ -137,6 +137,14 @@ class Ingredients(Generic[In]):
             rewritten = replace(rewritten, files=opt_out.files, functions=frozenset(names))
         return replace(spec, selected=tuple(selected), profiles=profiles, rewriting=rewritten)
 
+    def are_counts(self, profile: str) -> bool:
+        """Whether one of the build's profiles, also one without some functions, has counts."""
+        used = [ALGORITHMS.get(name) for name in self.asked.uses]
+        owner = next((each for each in used if profile in each.profile_names), None)
+        if owner is None:
+            owner = used[int(profile.rpartition("-")[2])]
+        return not owner.records_branches
+
     def _of_profiled(self, chosen: Sequence[Option]) -> Iterator[FileFlags]:
         """The flags of options for the files that the profile is about."""
         flags = tuple(flag for option in chosen for flag in option.profiled_cflags)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import chain
 from pathlib import Path
 
 from mepof import arch
@@ -105,13 +104,10 @@ def _recipe(asked: KernelPackage[Path], context: StepContext) -> Recipe:
     spec = made.spec()
     if safety is not None and built.uses:
         spec = made.without(safety.opt_out, context.work, tools)
-    used = [ALGORITHMS.get(name) for name in built.uses]
-    counts = (each.profile_names for each in used if not each.records_branches)
-    return Recipe(
-        built.uses,
-        any(each.same_build for each in used),
-        portable(spec, frozenset(chain(*counts)), built.source, context.work, tools),
-    )
+    same_build = any(ALGORITHMS.get(name).same_build for name in built.uses)
+    counts = frozenset(filter(made.are_counts, spec.profiles))
+    changes = portable(spec, counts, built.source, context.work, tools)
+    return Recipe(built.uses, same_build, changes)
 
 
 BODY = KernelPackageBody()

@@ -10,11 +10,15 @@ from typing import cast
 import pytest
 from writers.mini_kernel import SUFFIX, write_tree
 
+from mepof.algorithm.protocol import ALGORITHMS, Use
 from mepof.errors import InputError, WorkError
 from mepof.kernel.description import Safety
 from mepof.kernel.safeguard import OptOut
 from mepof.plan.model import HostInput, Json, Step
+from mepof.spec.kernel_build import KernelBuild
+from mepof.steps.kernel_ingredients import Ingredients
 from mepof.steps.kernel_package import BODY
+from mepof.toolchain.clang import Clang
 
 from .room import Room
 from .test_kernel_build import BASE
@@ -109,6 +113,22 @@ def test_what_the_checks_left_out_of_the_profile_stays_out(room: Room, tools: Pa
     assert "-fno-profile-use" not in compiled["init/a.o"]
     (spared,) = (room.root / "mine/mepof").glob("spared-*")
     assert f"-fprofile-use={spared}" in compiled["init/a.o"]
+
+
+def test_profiles_without_some_functions_are_of_the_kind_that_they_were_made_of() -> None:
+    asked = KernelBuild[HostInput](
+        arch="x86-64",
+        toolchain=COMPILER,
+        config=(),
+        options=(),
+        source=HostInput("/tree"),
+        uses=("pgo", "propeller"),
+    )
+    build = Ingredients(asked, (), None, Use(Clang(SUFFIX), None))
+    counts = ("kernel.profdata", "spared-0123abcd-0")
+    others = (*ALGORITHMS.get("propeller").profile_names, "spared-0123abcd-1")
+    assert [*map(build.are_counts, counts)] == [True, True]
+    assert not any(map(build.are_counts, others))
 
 
 def test_without_the_flags_make_stops_instead_of_building_a_plain_kernel(
