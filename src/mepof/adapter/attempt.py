@@ -346,7 +346,14 @@ def _check(build: KernelBuild[Input], trees: Mapping[str, Path]) -> None:
         if not isinstance(part, StepInput)
     ]
     toolchain = select(build.toolchain)
-    fit = check_fit(tree, architecture(build.arch), toolchain, config, names)
+    fit = check_fit(
+        tree,
+        architecture(build.arch),
+        toolchain,
+        config,
+        names,
+        note_dropped=build.note_dropped,
+    )
     reasons = [*fit.reasons, *fit.config, *(r for each in fit.algorithms for r in each.reasons)]
     if reasons:
         near = f" ({reasons[0].nearest})" if reasons[0].nearest else ""

@@ -17,7 +17,7 @@ from pydantic import RootModel
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.arch import Arch
 from mepof.described import Described, read_described
-from mepof.errors import EnvironmentLack, InputError
+from mepof.errors import EnvironmentLack, InputError, listed
 from mepof.g4.names import is_path
 from mepof.kernel import base, companions, kconfig, overlay, rewriting
 from mepof.kernel.configure import lacking_files
@@ -100,6 +100,7 @@ def check_fit(
     config: Iterable[str],
     algorithms: Collection[str],
     in_place: bool = False,
+    note_dropped: bool = False,
 ) -> Fit:
     """What can be built of a tree.
 
@@ -107,6 +108,7 @@ def check_fit(
         config: names of configurations, and paths, which contain ``/``.
         algorithms: to look at.
         in_place: it is a directory of the user's, of which a build copies what its links lead to.
+        note_dropped: options of the user's files that the kernel does not have are a note.
 
     Raises:
         InputError: it is not a kernel source tree, or a configuration is unknown or unreadable.
@@ -120,6 +122,10 @@ def check_fit(
         files += (Path(part),) if is_path(part) else kconfig.paths(part, arch.name)
     fragments = kconfig.merge(files)
     broken, links = _links(tree, in_place)
+    theirs: list[kconfig.Setting] = []
+    required: list[kconfig.Setting] = []
+    for each in fragments.settings:
+        (theirs if note_dropped and not each.is_ours() else required).append(each)
     return Fit(
         version=version_of(tree),
         toolchain=f"{toolchain.name} {toolchain.version}",
@@ -127,8 +133,8 @@ def check_fit(
         reasons=(*broken, *_of_the_tree(tree, arch, toolchain, minimum)),
         config=(
             *_baseless(tree, arch, fragments),
-            *_of_another_kernel(fragments, symbols),
-            *_unknown(fragments.settings, symbols),
+            *_of_another_kernel(required, symbols),
+            *_unknown(required, symbols),
             *_unaccompanied(fragments),
             *_without_files(fragments, tree),
         ),
@@ -147,7 +153,7 @@ def check_fit(
                 )
             )
         },
-        notes=(*links, *_unreachable(tree, arch, fragments)),
+        notes=(*links, *_unreachable(tree, arch, fragments), *_noted(theirs, symbols)),
     )
 
 
@@ -220,10 +226,19 @@ def _baseless(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[
             yield Reason(error.message, error.remedy)
 
 
-def _of_another_kernel(fragments: kconfig.Fragments, symbols: frozenset[str]) -> Iterator[Reason]:
+def _of_another_kernel(
+    settings: Iterable[kconfig.Setting], symbols: frozenset[str]
+) -> Iterator[Reason]:
     """That very many options are unknown, before each of them."""
-    if (number := len(kconfig.unknown(fragments.settings, symbols))) > kconfig.MANY:
+    if (number := len(kconfig.unknown(settings, symbols))) > kconfig.MANY:
         yield Reason(f"the kernel does not have {number} of the options", kconfig.REDUCE)
+
+
+def _noted(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> Iterator[Reason]:
+    """How many options need not be there, and are not."""
+    if missing := kconfig.unknown(settings, symbols):
+        names = listed([f"CONFIG_{each.symbol}" for each in missing], 4)
+        yield Reason(f"the kernel does not have {len(missing)} of the options: {names}")
 
 
 def _unaccompanied(fragments: kconfig.Fragments) -> Iterator[Reason]:

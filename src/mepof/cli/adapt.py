@@ -22,6 +22,7 @@ from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
 from mepof.errors import InputError, WorkError
 from mepof.g4.settings import config as read_config
+from mepof.g4.settings import dropping
 from mepof.kernel.kconfig import MANY
 from mepof.kernel.loading import Foreign, faults, read_kernel, read_module
 from mepof.kernel.source import check_kernel
@@ -68,6 +69,13 @@ def check(
         list[str] | None,
         typer.Option(help="Algorithm; repeat it for more.  [default: all]", metavar="NAME"),
     ] = None,
+    dropped: Annotated[
+        str,
+        typer.Option(
+            help="Options of your own files that the kernel does not have: refuse or note.",
+            metavar="refuse|note",
+        ),
+    ] = "refuse",
     store: StoreRoot = None,
     as_json: Json = False,
 ) -> None:
@@ -87,8 +95,20 @@ def check(
         parts = read_config(config)
     except ValueError as error:
         raise InputError(f"invalid config `{config}`", str(error)) from error
+    try:
+        note_dropped = dropping(dropped)
+    except ValueError as error:
+        raise InputError(f"invalid value `{dropped}` of --dropped", str(error)) from error
     tree = _tree(source, store)
-    fit = check_fit(tree, record, chosen, parts, names, in_place=Path(source).is_dir())
+    fit = check_fit(
+        tree,
+        record,
+        chosen,
+        parts,
+        names,
+        in_place=Path(source).is_dir(),
+        note_dropped=note_dropped,
+    )
     fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
     if as_json:
         print_json(

@@ -108,6 +108,7 @@ class Draft:
             suffix=suffix,
             installed=bool(suffix),
             other_kernel=other_kernel,
+            note_dropped=settings.dropped,
         )
         return self._add(identifier, build)
 

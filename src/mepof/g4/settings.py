@@ -160,6 +160,13 @@ def switch(text: str) -> bool:
     return text == "on"
 
 
+def dropping(text: str) -> bool:
+    """Whether options that do not take effect are noted: ``note`` or ``refuse``."""
+    if text not in ("note", "refuse"):
+        raise ValueError("expected `refuse` or `note`")
+    return text == "note"
+
+
 def weight(text: str) -> Fraction:
     """A positive number, as an exact fraction."""
     if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) or Fraction(text) == 0:
@@ -215,6 +222,7 @@ SETTINGS: Mapping[str, Setting] = {
     "decay": Setting(decay),
     "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
+    "dropped": Setting(dropping),
     "exclude": Setting(exclusions),
     "hotness": Setting(str),
     "instrument": Setting(instrumentation),
@@ -242,12 +250,14 @@ class Settings:
     """The settings that ``set`` changes, with their defaults.
 
     Attributes:
+        dropped: options of the user's files that do not take effect are noted, not refused.
         base: the profile that the first round begins with.
         hotness: the profile that says what is hot, in place of a recording.
     """
 
     arch: str = "x86-64"
     config: tuple[str, ...] = ("slim",)
+    dropped: bool = False
     toolchain: str = "clang"
     device: str = "qemu"
     core: str | None = None

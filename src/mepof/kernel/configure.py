@@ -21,6 +21,8 @@ from mepof.kernel import companions
 from mepof.kernel.kconfig import ABSENT, MANY, REDUCE, UNMET, Fragments, Setting
 from mepof.process import run
 
+#: Lists the options of the user's files that did not take effect, beside a kernel.
+DROPPED = "dropped.txt"
 _PROMPTLESS = "it has no prompt: only another option can set it"
 _MAX_SHOWN = MANY
 # Options that name a file of certificates, without which the compilation would end.
@@ -49,14 +51,20 @@ def configure(
     make: Sequence[str],
     environment: Mapping[str, str],
     runner: Callable[..., object],
-) -> str:
-    """Write ``build/.config`` and return its text.
+    *,
+    note_dropped: bool = False,
+) -> tuple[str, list[str]]:
+    """Write ``build/.config``.
 
     Args:
         tree: the source, or a view of it.
         make: the make command with all its variables, to which a target is added.
         environment: variables for Kconfig's own macros when a drop is explained.
         runner: runs a program like :func:`mepof.process.run`.
+        note_dropped: options of the user's files need not take effect.
+
+    Returns:
+        Its text, and which of these options did not take effect and why, a line each.
 
     Raises:
         WorkError: an option did not take effect; the message names it and the dependency that
@@ -79,20 +87,24 @@ def configure(
     missing = dropped(fragments.settings, text)
     reasons = explain(tree, build / ".config", missing, environment) if missing else {}
     missing = tuple(s for s in missing if not _excused(s, reasons[s.symbol]))
+    noted = tuple(s for s in missing if note_dropped and not s.is_ours())
+    missing = tuple(s for s in missing if not note_dropped or s.is_ours())
     problems = list(_lacking(text, missing, (build, tree), make))
+
+    def why(setting: Setting) -> str:
+        reason = reasons[setting.symbol]
+        line = setting.lines().splitlines()[0]
+        return f"{line} ({setting.origin}): {reason}{_turned_off(reason, fragments)}"
+
     if missing:
-        listed = "; ".join(
-            f"{s.lines().splitlines()[0]} ({s.origin}): {reasons[s.symbol]}"
-            f"{_turned_off(reasons[s.symbol], fragments)}"
-            for s in missing[:_MAX_SHOWN]
-        )
+        listed = "; ".join(map(why, missing[:_MAX_SHOWN]))
         more = f"; and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
         dropped_ones = f"{len(missing)} config option(s) did not take effect: {listed}{more}"
         remedy = "add the dependency to the fragment, or drop the option"
         problems.append((dropped_ones, f"{remedy}; or {REDUCE}" if more else remedy))
     if problems:
         raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
-    return text
+    return text, [*map(why, noted)]
 
 
 def _turned_off(reason: str, fragments: Fragments) -> str:

@@ -125,6 +125,8 @@ class BuildSpec:
 
     Attributes:
         fragments: files of Kconfig lines, later ones winning.
+        note_dropped: list options of the user's files that do not take effect in the output, in
+            the file :data:`mepof.kernel.configure.DROPPED`, instead of refusing them.
         config_lines: further Kconfig lines, which win over the fragments'.
         cflags: flags for every file that can take them (all but the exclusions).
         ldflags: flags for the linker.
@@ -143,6 +145,7 @@ class BuildSpec:
 
     arch: Arch
     fragments: tuple[Path, ...]
+    note_dropped: bool = False
     config_lines: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
     ldflags: tuple[str, ...] = ()
@@ -238,14 +241,17 @@ def build(
 
     fragments = _fragments(spec)
     base.check(view, spec.arch, fragments)
-    config = configure.configure(
+    config, dropped = configure.configure(
         view,
         objects,
         fragments,
         make,
         _kconfig_environment(spec, toolchain, str(version)),
         run_make,
+        note_dropped=spec.note_dropped,
     )
+    if dropped:
+        (paths.output / configure.DROPPED).write_text("\n".join([*dropped, ""]))
     if spec.rewriting is not None:
         rewriting.check_configuration(config.splitlines(), spec.arch.name)
     chosen = (" ".join(each.cflags) for each in spec.selected if not each.layout)

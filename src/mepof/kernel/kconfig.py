@@ -42,7 +42,7 @@ UNMET = "unmet dependency "
 #: With more lines that do not take, a configuration is rather one of another kernel.
 MANY = 20
 #: What to do about it.
-REDUCE = "name what `make olddefconfig` makes of the whole file, as docs/configs.md says"
+REDUCE = "take what the kernel has of it: `set dropped note.` (docs/configs.md)"
 
 
 @dataclass(frozen=True)

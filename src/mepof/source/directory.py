@@ -43,8 +43,8 @@ GENERATED = (
     *("security/selinux/flask.h", "security/selinux/av_permissions.h"),
     "security/tomoyo/builtin-policy.h",
     # What differs after each build: counters, lists, and kernels in all their forms.
-    *(".version", ".tmp_*", ".vmlinux*", "vmlinux.*", "modules-only.symvers"),
-    ".missing-syscalls.d",
+    *(".version", ".tmp_*", ".vmlinux*", "modules-only.symvers"),
+    *("vmlinux.unstripped", "vmlinux.symvers", "vmlinux.map", ".missing-syscalls.d"),
     *("modules.builtin*", "modules.nsdeps", "usr/initramfs_data.cpio*", "usr/initramfs_inc_data"),
     *("arch/*/boot/bzImage", "arch/*/boot/zImage", "arch/*/boot/uImage", "arch/*/boot/Image"),
     *(f"arch/*/boot/Image.{ending}" for ending in ("gz", "bz2", "lz4", "lzma", "lzo", "xz", "zst")),

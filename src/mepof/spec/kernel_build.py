@@ -57,6 +57,7 @@ class KernelBuild(StepModel[In], Generic[In]):
         layout_seed: seed of the order in which the linker lays out code; at least 1.
         other_kernel: the profile is of a kernel with another configuration, or for another
             architecture.
+        note_dropped: options of the user's files that do not take effect are noted, not refused.
     """
 
     kind: ClassVar[str] = "kernel-build"
@@ -76,3 +77,4 @@ class KernelBuild(StepModel[In], Generic[In]):
     installed: bool = False
     layout_seed: int | None = None
     other_kernel: bool = False
+    note_dropped: bool = False

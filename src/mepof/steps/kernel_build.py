@@ -27,6 +27,7 @@ from mepof.kernel import (
     rewriting,
 )
 from mepof.kernel.bootable import Trials, not_to_instrument
+from mepof.kernel.configure import DROPPED
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.modules import unbuilt
@@ -177,6 +178,7 @@ class KernelBuildBody:
         if asked.installed:
             build.keep_installed()
         build.note_release()
+        build.note_dropped()
         if selection is not None:
             safety = Safety.find(context.output)
             selection = selection.built(
@@ -492,6 +494,14 @@ class _Build:
                 f"the release is {release}: CONFIG_LOCALVERSION_AUTO finds no git history in the "
                 "copy of the tree; put the whole suffix into CONFIG_LOCALVERSION"
             )
+
+    def note_dropped(self) -> None:
+        """Show which options of the user's did not take effect."""
+        path = self.context.output / DROPPED
+        if path.exists():
+            first, *others = path.read_text().splitlines()
+            more = f" and {len(others)} more, listed in {DROPPED} beside it" if others else ""
+            self.context.note(f"did not take effect: {first}{more}")
 
     def note_unused_exclusions(self) -> None:
         """Show which of the program's exclusions this configuration does not compile."""

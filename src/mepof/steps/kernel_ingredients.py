@@ -110,6 +110,7 @@ class Ingredients(Generic[In]):
             ),
             profiles=addition.profiles,
             same_as=self.same_as,
+            note_dropped=self.asked.note_dropped,
             share=self.asked.share,
             suffix=self.asked.suffix,
             rewriting=addition.rewriting,

@@ -35,7 +35,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(watch, "FEEDS", SimpleNamespace(get=lambda name: feed))
     # Whether a tree fits is tested with trees that do.
     nothing = SimpleNamespace(reasons=(), config=(), algorithms=())
-    monkeypatch.setattr(attempt, "check_fit", lambda *given: nothing)
+    monkeypatch.setattr(attempt, "check_fit", lambda *given, **named: nothing)
     monkeypatch.setattr(attempt, "select", lambda name: SimpleNamespace(name=name, version="22.1"))
     return made
 

@@ -188,7 +188,22 @@ def test_the_configuration_of_another_kernel_is_to_be_reduced_by_kconfig(
     ]
     first, *others = reasons(21)
     assert first.message == "the kernel does not have 21 of the options" and len(others) == 21
-    assert first.nearest is not None and "`make olddefconfig`" in first.nearest
+    assert first.nearest is not None and "`set dropped note.`" in first.nearest
+
+
+def test_options_that_a_kernel_does_not_have_may_be_noted(
+    tree: Path, toolchain: Clang, tmp_path: Path
+) -> None:
+    config = tmp_path / "my.config"
+    lines = "".join(f"CONFIG_Z{each:02}=y\n" for each in range(30))
+    config.write_text(f"# base: allnoconfig\n{lines}")
+    fit = check_fit(tree, arch.get("x86-64"), toolchain, (str(config),), ["pgo"], note_dropped=True)
+    assert fit.config == ()
+    (note,) = (each for each in fit.notes if "options" in each.message)
+    assert note.message == (
+        "the kernel does not have 30 of the options: "
+        "CONFIG_Z00, CONFIG_Z01, CONFIG_Z02, CONFIG_Z03 and 26 more"
+    )
 
 
 def test_a_recompilation_option_of_another_compiler_is_not_listed(

@@ -56,12 +56,18 @@ def test_a_release_is_checked_with_the_users_own_configuration(
 ) -> None:
     own = world.root / "my.config"
     own.write_text("CONFIG_NO_SUCH_THING=y\n")
-    (world.root / "update.g4").write_text(f"set config {above}{own}.\n{PROGRAM}")
+    (world.root / "update.g4").write_text(f"set config {above}{own}.\nset dropped note.\n{PROGRAM}")
 
     def checked(
-        tree: Path, arch: object, toolchain: object, config: list[str], names: object
+        tree: Path,
+        arch: object,
+        toolchain: object,
+        config: list[str],
+        names: object,
+        note_dropped: bool,
     ) -> Fit:
         assert config == [*above.split("+")[:-1], str(own)]
+        assert note_dropped
         return Fit(KernelVersion(6, 12, 3), "", None, (), (Reason("no such option"),), (), {}, ())
 
     monkeypatch.setattr(attempt, "check_fit", checked)

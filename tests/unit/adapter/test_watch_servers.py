@@ -84,7 +84,7 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     nothing = SimpleNamespace(reasons=(), config=(), algorithms=())
-    monkeypatch.setattr(attempt, "check_fit", lambda *given: nothing)
+    monkeypatch.setattr(attempt, "check_fit", lambda *given, **named: nothing)
     monkeypatch.setattr(attempt, "select", lambda name: SimpleNamespace(name=name, version="22.1"))
     monkeypatch.setattr(download, "_FIRST_WAIT", 0.001)
     root = tmp_path / "site"
@@ -328,7 +328,7 @@ def test_what_was_checked_is_what_is_built_even_if_the_tag_moves(
             pins.extend(read_pins(program.with_name(PINS)).values())
         return site.builder(program, out)
 
-    def moves(*given: object) -> Any:
+    def moves(*given: object, **named: object) -> Any:
         git(repository, "tag", "--force", "v6.12.4", "v6.12.2")
         return SimpleNamespace(reasons=(), config=(), algorithms=())
 

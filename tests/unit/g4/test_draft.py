@@ -373,6 +373,15 @@ def test_builds_that_share_nothing_are_other_steps() -> None:
     assert not any("share" in step.params for step in builds)
 
 
+@pytest.mark.parametrize(("value", "noted"), [("note", True), ("refuse", None)])
+def test_options_that_do_not_take_are_noted_if_the_program_says_so(
+    value: str, noted: bool | None
+) -> None:
+    made = plan(f"set dropped {value}.\nopt /src pgo rand kbench O2.\neval plain;opt.")
+    builds = [step for step in made.steps if step.kind == "kernel-build"]
+    assert [step.params.get("note_dropped") for step in builds] == [noted, noted, noted]
+
+
 def test_exclusions_are_of_the_builds_that_count_or_use_a_profile() -> None:
     text = "opt /src pgo rand kbench.\nopt /src autofdo rand kbench.\neval plain;opt;opt2."
     without, made = plan(text), plan(f"set exclude mm/,kernel/fork.o.\n{text}")

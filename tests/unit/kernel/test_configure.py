@@ -137,7 +137,7 @@ def configured(
 
     wanted = merged(tmp_path, f"# base: allnoconfig\n{lines}", extra=extra)
     try:
-        return configure.configure(tmp_path, build, wanted, ["make"], {}, kconfig_itself)
+        return configure.configure(tmp_path, build, wanted, ["make"], {}, kconfig_itself)[0]
     except WorkError as error:
         return error
 
@@ -168,7 +168,35 @@ def test_twenty_options_that_did_not_take_are_named(tmp_path: Path) -> None:
     assert isinstance(error, WorkError)
     assert "CONFIG_Z19=y" in error.message and "CONFIG_Z20" not in error.message
     assert error.message.endswith("; and 2 more")
-    assert error.remedy is not None and "`make olddefconfig`" in error.remedy
+    assert error.remedy is not None and "`set dropped note.`" in error.remedy
+
+
+def test_options_of_the_users_that_did_not_take_may_be_noted(tmp_path: Path) -> None:
+    (tmp_path / "Kconfig").write_text(KCONFIG)
+    build = tmp_path / "build"
+
+    def kconfig_itself(argv: Sequence[str], env: object = None) -> None:
+        (build / ".config").write_text("CONFIG_TLS=y\n")
+
+    def noted(*ours: str) -> tuple[str, list[str]]:
+        text = "# base: allnoconfig\nCONFIG_INET=y\nCONFIG_GONE=y\nCONFIG_TLS=y\nCONFIG_NET=n\n"
+        wanted = merged(tmp_path, text, extra=ours)
+        return configure.configure(
+            tmp_path, build, wanted, ["make"], {}, kconfig_itself, note_dropped=True
+        )
+
+    where = f"{tmp_path}/0.config"
+    assert noted() == (
+        "CONFIG_TLS=y\n",
+        [
+            f"CONFIG_INET=y ({where}:2): unmet dependency NET (turned off in {where}:5)",
+            f"CONFIG_GONE=y ({where}:3): this kernel has no such option",
+        ],
+    )
+    # What an algorithm adds must take.
+    with pytest.raises(WorkError, match=r"^1 config option.*: CONFIG_CRYPTO=y") as caught:
+        noted("CONFIG_CRYPTO=y")
+    assert caught.value.remedy == "add the dependency to the fragment, or drop the option"
 
 
 @pytest.mark.parametrize(
