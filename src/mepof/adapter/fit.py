@@ -133,7 +133,6 @@ def check_fit(
         reasons=(*broken, *_of_the_tree(tree, arch, toolchain, minimum)),
         config=(
             *_baseless(tree, arch, fragments),
-            *_of_another_kernel(required, symbols),
             *_unknown(required, symbols),
             *_unaccompanied(fragments),
             *_without_files(fragments, tree),
@@ -226,14 +225,6 @@ def _baseless(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[
             yield Reason(error.message, error.remedy)
 
 
-def _of_another_kernel(
-    settings: Iterable[kconfig.Setting], symbols: frozenset[str]
-) -> Iterator[Reason]:
-    """That very many options are unknown, before each of them."""
-    if (number := len(kconfig.unknown(settings, symbols))) > kconfig.MANY:
-        yield Reason(f"the kernel does not have {number} of the options", kconfig.REDUCE)
-
-
 def _noted(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> Iterator[Reason]:
     """How many options need not be there, and are not."""
     if missing := kconfig.unknown(settings, symbols):
@@ -306,8 +297,12 @@ def _misfits(tree: Path, names: Iterable[str], toolchain: Toolchain) -> tuple[Re
 
 
 def _unknown(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> Iterator[Reason]:
-    """The options that must be set and that the kernel has under none of their names."""
-    for setting in kconfig.unknown(settings, symbols):
+    """The options that must be set and that the kernel has under none of their names; if they are
+    very many, first that."""
+    missing = kconfig.unknown(settings, symbols)
+    if len(missing) > kconfig.MANY:
+        yield Reason(f"the kernel does not have {len(missing)} of the options", kconfig.REDUCE)
+    for setting in missing:
         near = get_close_matches(setting.symbol, symbols, n=1, cutoff=0.8)
         yield Reason(
             f"the kernel has no CONFIG_{' or CONFIG_'.join(setting.names())} ({setting.origin})",

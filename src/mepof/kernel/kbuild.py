@@ -251,7 +251,8 @@ def build(
         note_dropped=spec.note_dropped,
     )
     if dropped:
-        (paths.output / configure.DROPPED).write_text("\n".join([*dropped, ""]))
+        text = "\n".join([*dropped, ""])
+        (paths.output / configure.DROPPED).write_text(text, encoding="utf-8")
     if spec.rewriting is not None:
         rewriting.check_configuration(config.splitlines(), spec.arch.name)
     chosen = (" ".join(each.cflags) for each in spec.selected if not each.layout)

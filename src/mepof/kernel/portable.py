@@ -81,16 +81,17 @@ def portable(
         )
     files: dict[str, bytes | Path] = {}
     anywhere = True
+    flags: tuple[str, ...] = ()  # the same for all profiles
     for name, path in spec.profiles.items():
         files[f"{DIRECTORY}/{name}"] = path
         if name not in counts:
             continue
-        flags = tools.toolchain.relocate(path, work / name, tools.run)
-        if flags is None:
+        relocated = tools.toolchain.relocate(path, work / name, tools.run)
+        if relocated is None:
             anywhere = False
         else:
-            files[f"{DIRECTORY}/{name}"] = work / name
-            spec = replace(spec, cflags=(*spec.cflags, *flags))
+            files[f"{DIRECTORY}/{name}"], flags = work / name, relocated
+    spec = replace(spec, cflags=(*spec.cflags, *flags))
     paths = {f"{PROFILES}/{name}": f"$(srctree)/{DIRECTORY}/{name}" for name in spec.profiles}
     variables = kbuild.flag_variables(spec, tools.toolchain, f"$(srctree)/{_SELECTED}")
     for file, text in {

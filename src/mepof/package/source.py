@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from mepof.arch import Arch
-from mepof.package.contents import File, add, data_of
+from mepof.package.contents import File, add
 from mepof.package.protocol import Kernel, Recipe
 
 _README = """\
@@ -69,7 +69,7 @@ class SourcePackage:
         }
         with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as tar:
             for name, content in sorted(files.items()):
-                add(tar, f"{top}/{name}", data_of(content))
+                add(tar, f"{top}/{name}", content)
 
 
 def _readme(kernel: Kernel, recipe: Recipe, top: str) -> str:

@@ -499,7 +499,7 @@ class _Build:
         """Show which options of the user's did not take effect."""
         path = self.context.output / DROPPED
         if path.exists():
-            first, *others = path.read_text().splitlines()
+            first, *others = path.read_text(encoding="utf-8").splitlines()
             more = f" and {len(others)} more, listed in {DROPPED} beside it" if others else ""
             self.context.note(f"did not take effect: {first}{more}")
 

@@ -19,7 +19,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.process import find_tool, version_line
 from mepof.spec.kernel_package import KernelPackage
-from mepof.steps.kernel_ingredients import ingredients_of
+from mepof.steps.kernel_ingredients import ingredients_of, requirements
 from mepof.toolchain.protocol import Tools, select
 
 _VERSION = re.compile(r"\d+(\.\d+)*(-rc\d+)?")
@@ -39,8 +39,8 @@ class KernelPackageBody:
         used = FORMATS.get(asked.format)
         used.check(arch.get(asked.arch), given)
         if used.of_source and asked.built is not None:
-            for name in asked.built.uses:
-                if "binary-layout" in ALGORITHMS.get(name).requires:
+            for name, required in requirements(asked.built).items():
+                if "binary-layout" in required:
                     raise InputError(
                         f"{name} rewrites the finished kernel, which make does not do",
                         f"package it in another format than {asked.format}, or use another "
@@ -99,14 +99,17 @@ def _recipe(asked: KernelPackage[Path], context: StepContext) -> Recipe:
     """What the kernel was built of, without what its checks have left out of the profile."""
     built = asked.built
     assert built is not None
-    made, tools = ingredients_of(built, context), Tools(select(asked.toolchain), context.run)
+    made = ingredients_of(built, context)
+    tools = Tools(made.use.toolchain, context.run)
     safety = Safety.find(asked.kernel)
     spec = made.spec()
     if safety is not None and built.uses:
         spec = made.without(safety.opt_out, context.work, tools)
     same_build = any(ALGORITHMS.get(name).same_build for name in built.uses)
     counts = frozenset(filter(made.are_counts, spec.profiles))
-    changes = portable(spec, counts, built.source, context.work, tools)
+    relocated = context.work / "relocated"
+    relocated.mkdir(exist_ok=True)
+    changes = portable(spec, counts, built.source, relocated, tools)
     return Recipe(built.uses, same_build, changes)
 
 

@@ -113,6 +113,7 @@ def test_what_the_checks_left_out_of_the_profile_stays_out(room: Room, tools: Pa
     assert "-fno-profile-use" not in compiled["init/a.o"]
     (spared,) = (room.root / "mine/mepof").glob("spared-*")
     assert f"-fprofile-use={spared}" in compiled["init/a.o"]
+    assert compiled["init/a.o"].count("-static-func-strip-dirname-prefix=") == 1
 
 
 def test_profiles_without_some_functions_are_of_the_kind_that_they_were_made_of() -> None:
