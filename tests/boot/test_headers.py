@@ -15,6 +15,7 @@ from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import compiled
 from mepof.g4 import Source
 from mepof.kernel import installed, kbuild
+from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.kernel.release import release_of
 from mepof.package.contents import headers_beside
 from mepof.package.protocol import FORMATS, Kernel
@@ -83,8 +84,8 @@ def headers(
     work.mkdir()
     output.mkdir()
     fragment.write_text(TINY)
-    paths = kbuild.BuildPaths(tree, work, output, root / "log", executor.store / "cache")
-    spec = kbuild.BuildSpec(arch.get("x86-64"), (fragment,), cflags=("-O3",), suffix="-mepof-opt")
+    paths = BuildPaths(tree, work, output, root / "log", executor.store / "cache")
+    spec = BuildSpec(arch.get("x86-64"), (fragment,), cflags=("-O3",), suffix="-mepof-opt")
     toolchain = select("clang")
     tools, cores = Tools(toolchain, partial(run, log=paths.log)), os.cpu_count() or 1
     kbuild.build(spec, tools, paths, cores, lambda done, total, name: None)

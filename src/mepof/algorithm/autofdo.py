@@ -28,7 +28,7 @@ from mepof.algorithm.protocol import (
     Use,
 )
 from mepof.errors import InputError
-from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.build_spec import PROFILES, FileFlags
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality

@@ -15,7 +15,7 @@ from mepof.algorithm.protocol import (
     Use,
 )
 from mepof.errors import InputError
-from mepof.kernel.kbuild import FileFlags, Rewriting
+from mepof.kernel.build_spec import FileFlags, Rewriting
 from mepof.kernel.rewriting import profiled_functions
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift

@@ -23,7 +23,7 @@ from mepof.algorithm.branches import (
 )
 from mepof.algorithm.protocol import EXECUTED_OBJECTS, BuildAddition, Conversion, Round, Use
 from mepof.errors import InputError
-from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.build_spec import PROFILES, FileFlags
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality

@@ -14,7 +14,7 @@ from pathlib import Path
 from mepof.algorithm.protocol import EXECUTED_OBJECTS, BuildAddition, Conversion, Round, Use
 from mepof.device.agent import Get, Put, Request
 from mepof.errors import InputError
-from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.build_spec import PROFILES, FileFlags
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.instrumentation import quality_of

@@ -19,7 +19,7 @@ from mepof.algorithm.protocol import (
     Use,
 )
 from mepof.device.agent import Get, Put, Request
-from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.build_spec import PROFILES, FileFlags
 from mepof.kernel.objects import functions_in
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift

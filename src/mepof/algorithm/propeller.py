@@ -21,7 +21,7 @@ from mepof.algorithm.protocol import (
     Use,
 )
 from mepof.errors import InputError, WorkError
-from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.build_spec import PROFILES, FileFlags
 from mepof.kernel.objects import objects_of
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift

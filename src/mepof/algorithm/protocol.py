@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mepof.device.agent import Request
-from mepof.kernel.kbuild import PROFILES, FileFlags, Rewriting
+from mepof.kernel.build_spec import PROFILES, FileFlags, Rewriting
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality

@@ -16,7 +16,7 @@ from shlex import quote
 
 from mepof.errors import WorkError
 from mepof.kernel import kbuild, kconfig
-from mepof.kernel.kbuild import BuildPaths, BuildSpec
+from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.tar import member
 from mepof.toolchain.protocol import Toolchain, Tools
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import Field, RootModel
 
 from mepof.described import Described, read_described
+from mepof.kernel.build_spec import FileFlags
 from mepof.kernel.description import BuildDescription
-from mepof.kernel.kbuild import FileFlags
 
 #: The group of the options that instrumented builds use too.
 LEVEL = "optimisation level"

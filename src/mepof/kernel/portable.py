@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mepof.errors import InputError, WorkError
-from mepof.kernel import kbuild, overlay
-from mepof.kernel.kbuild import PROFILES, BuildSpec
+from mepof.kernel import kbuild, make_command, overlay
+from mepof.kernel.build_spec import LEFT_OFF, PROFILES, BuildSpec, with_paths
 from mepof.toolchain.protocol import Tools
 
 #: In the tree.
@@ -93,16 +93,16 @@ def portable(
             files[f"{DIRECTORY}/{name}"], flags = work / name, relocated
     spec = replace(spec, cflags=(*spec.cflags, *flags))
     paths = {f"{PROFILES}/{name}": f"$(srctree)/{DIRECTORY}/{name}" for name in spec.profiles}
-    variables = kbuild.flag_variables(spec, tools.toolchain, f"$(srctree)/{_SELECTED}")
+    variables = make_command.flag_variables(spec, tools.toolchain, f"$(srctree)/{_SELECTED}")
     for file, text in {
         _FLAGS: "".join(f"{name} = {value}\n" for name, value in variables.items()),
-        _SELECTED: kbuild.selection_of(spec.selected, tools.toolchain),
+        _SELECTED: make_command.selection(spec.selected, tools.toolchain),
     }.items():
-        files[file] = kbuild.with_paths(text, paths).encode()
+        files[file] = with_paths(text, paths).encode()
     return Portable(
         patch="".join(_patch(spec, tree, tools)).encode(errors="surrogateescape"),
         files=files,
-        config_lines=(*spec.config_lines, *kbuild.LEFT_OFF),
+        config_lines=(*spec.config_lines, *LEFT_OFF),
         anywhere=anywhere,
     )
 

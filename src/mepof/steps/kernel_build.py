@@ -27,9 +27,9 @@ from mepof.kernel import (
     rewriting,
 )
 from mepof.kernel.bootable import Trials, not_to_instrument
+from mepof.kernel.build_spec import BuildPaths, BuildSpec, FileFlags
 from mepof.kernel.configure import DROPPED
 from mepof.kernel.description import BuildDescription, Safety
-from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.modules import unbuilt
 from mepof.kernel.objects import OBJECTS, functions_in
 from mepof.kernel.options import options
@@ -304,9 +304,9 @@ class _Build:
         return kconfig.loaded(config_files(self.asked, own))
 
     @property
-    def _paths(self) -> kbuild.BuildPaths:
+    def _paths(self) -> BuildPaths:
         context = self.context
-        return kbuild.BuildPaths(
+        return BuildPaths(
             tree=self.asked.source,
             work=context.work,
             output=context.output,
@@ -314,7 +314,7 @@ class _Build:
             cache=context.cache,
         )
 
-    def once(self, spec: kbuild.BuildSpec) -> frozenset[objtool.Warned]:
+    def once(self, spec: BuildSpec) -> frozenset[objtool.Warned]:
         context = self.context
         warned = kbuild.build(
             spec,

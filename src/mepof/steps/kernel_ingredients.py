@@ -13,9 +13,9 @@ from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
 from mepof.arch import Arch
 from mepof.errors import InputError, listed
-from mepof.kernel import exclusions, kbuild, kconfig, link_order
+from mepof.kernel import exclusions, kconfig, link_order
+from mepof.kernel.build_spec import BuildSpec, FileFlags
 from mepof.kernel.description import Origin
-from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import Option, options
 from mepof.kernel.safeguard import OptOut
 from mepof.plan.body import StepContext
@@ -74,12 +74,12 @@ class Ingredients(Generic[In]):
         given = self.asked.exclude
         return exclusions.objects(tree, given) if isinstance(tree, Path) else given
 
-    def spec(self) -> kbuild.BuildSpec:
+    def spec(self) -> BuildSpec:
         addition = self.addition()
         excluded = self.excluded()
         chosen = [options()[name] for name in self.asked.options]
         built_for = arch.get(self.asked.arch)
-        return kbuild.BuildSpec(
+        return BuildSpec(
             arch=built_for,
             fragments=tuple(config_files(self.asked, self.own_fragments)),
             config_lines=(
@@ -116,7 +116,7 @@ class Ingredients(Generic[In]):
             rewriting=addition.rewriting,
         )
 
-    def without(self, opt_out: OptOut, work: Path, tools: Tools) -> kbuild.BuildSpec:
+    def without(self, opt_out: OptOut, work: Path, tools: Tools) -> BuildSpec:
         """The build with files and functions opted out of the profile.
 
         Args:

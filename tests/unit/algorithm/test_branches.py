@@ -28,7 +28,7 @@ from mepof.algorithm.branches import recorded_modules
 from mepof.algorithm.propeller import Propeller, functions
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Conversion, Round, Use
 from mepof.errors import InputError, MepofError, WorkError
-from mepof.kernel.kbuild import PROFILES
+from mepof.kernel.build_spec import PROFILES
 from mepof.kernel.modules import Module, Modules
 from mepof.kernel.objects import OBJECTS
 from mepof.process import run

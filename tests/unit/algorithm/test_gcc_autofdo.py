@@ -16,7 +16,7 @@ from mepof import _engine
 from mepof.algorithm.gcc_autofdo import ALGORITHM
 from mepof.algorithm.protocol import EXECUTED_OBJECTS, Conversion, Round, Use
 from mepof.errors import InputError
-from mepof.kernel.kbuild import PROFILES
+from mepof.kernel.build_spec import PROFILES
 from mepof.kernel.objects import OBJECTS, objects_of
 from mepof.process import run
 from mepof.profile.aging import Decay

@@ -11,7 +11,8 @@ import pytest
 from mepof.algorithm.gcc_pgo import ALGORITHM
 from mepof.algorithm.protocol import Conversion, Round, Use
 from mepof.errors import InputError
-from mepof.kernel import kbuild, overlay
+from mepof.kernel import overlay
+from mepof.kernel.build_spec import PROFILES
 from mepof.kernel.objects import OBJECTS, objects_of
 from mepof.kernel.options import options
 from mepof.process import run
@@ -106,7 +107,7 @@ def test_a_build_uses_counts_only_where_something_ran(tmp_path: Path) -> None:
         "-fprofile-partial-training",
     )
     assert addition.cflags == ()
-    assert addition.variables == {"MEPOF_COUNTS": f"{kbuild.PROFILES}/{FILE}"}
+    assert addition.variables == {"MEPOF_COUNTS": f"{PROFILES}/{FILE}"}
     (small,) = ALGORITHM.use(tmp_path, Use(GCC, True, cold_small=True)).selected
     assert "-fprofile-partial-training" not in small.cflags
 

@@ -15,7 +15,7 @@ from mepof.algorithm.protocol import Conversion, Round, Use
 from mepof.device.agent import Get, Put
 from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay
-from mepof.kernel.kbuild import PROFILES
+from mepof.kernel.build_spec import PROFILES
 from mepof.process import Completed, run
 from mepof.profile.counts import read_counts
 from mepof.profile.instrumentation import quality_of

@@ -9,7 +9,7 @@ import pytest
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use, parts
 from mepof.errors import InputError
 from mepof.kernel import overlay
-from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.build_spec import PROFILES, FileFlags
 from mepof.toolchain.clang import Clang
 from mepof.toolchain.gcc import Gcc
 

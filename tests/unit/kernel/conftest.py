@@ -13,11 +13,12 @@ from writers.mini_kernel import SUFFIX, write_tools, write_tree
 
 from mepof import arch
 from mepof.kernel import kbuild
+from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
 from mepof.toolchain import versions
 from mepof.toolchain.protocol import Tools, select
 
-SPEC = kbuild.BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
+SPEC = BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
 
 
 @dataclass
@@ -28,10 +29,10 @@ class Bench:
     tree: Path
     seen: list[tuple[int, int | None, str]] = field(default_factory=list)
 
-    def paths(self, name: str = "one") -> kbuild.BuildPaths:
+    def paths(self, name: str = "one") -> BuildPaths:
         made = self.root / name
         (made / "output").mkdir(parents=True, exist_ok=True)
-        return kbuild.BuildPaths(
+        return BuildPaths(
             self.tree, made / "work", made / "output", made / "log", self.root / "cache"
         )
 
@@ -43,7 +44,7 @@ class Bench:
     def build(
         self,
         *lines: str,
-        spec: kbuild.BuildSpec = SPEC,
+        spec: BuildSpec = SPEC,
         name: str = "one",
         cancel: threading.Event | None = None,
         told: Callable[[str], None] = lambda file: None,

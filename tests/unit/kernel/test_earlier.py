@@ -15,7 +15,7 @@ from writers.mini_kernel import SUFFIX
 
 from mepof.errors import Interrupted, WorkError
 from mepof.kernel import earlier, kbuild, objtool
-from mepof.kernel.kbuild import FileFlags
+from mepof.kernel.build_spec import BuildSpec, FileFlags
 from mepof.toolchain.protocol import select
 
 from .conftest import SPEC, Bench
@@ -23,7 +23,7 @@ from .conftest import SPEC, Bench
 WITH_FLAGS = replace(SPEC, selected=(FileFlags(("init/a.o",), ("-fselected",)),))
 
 
-def build(bench: Bench, name: str, spec: kbuild.BuildSpec = SPEC, *lines: str) -> Path:
+def build(bench: Bench, name: str, spec: BuildSpec = SPEC, *lines: str) -> Path:
     """Build of a tree that is not new, and keep the objects."""
     for path in bench.tree.rglob("*"):
         os.utime(path, (0, 0))

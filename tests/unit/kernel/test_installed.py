@@ -15,7 +15,8 @@ from writers.mini_kernel import SUFFIX, write_tools
 
 from mepof import arch
 from mepof.errors import WorkError
-from mepof.kernel import installed, kbuild
+from mepof.kernel import installed
+from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.process import run
 from mepof.toolchain.protocol import Tools, select
@@ -54,7 +55,7 @@ class Finished:
     """A finished build."""
 
     root: Path
-    paths: kbuild.BuildPaths
+    paths: BuildPaths
 
     def put(self, below: Path, name: str, content: bytes | str = "", mode: int = 0o644) -> None:
         path = below / name
@@ -64,7 +65,7 @@ class Finished:
 
     def keep(self, config: str, name: str = "x86-64") -> str | None:
         self.put(self.paths.output, "config", config)
-        spec = kbuild.BuildSpec(arch=arch.get(name), fragments=())
+        spec = BuildSpec(arch=arch.get(name), fragments=())
         tools = Tools(select(f"clang{SUFFIX}"), partial(run, log=self.paths.log))
         return installed.keep(spec, tools, self.paths, 1)
 
@@ -85,7 +86,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Finished]
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     forget_tools()
     tree, work, output = (tmp_path / name for name in ("linux", "work", "output"))
-    paths = kbuild.BuildPaths(tree, work, output, tmp_path / "log", tmp_path / "cache")
+    paths = BuildPaths(tree, work, output, tmp_path / "log", tmp_path / "cache")
     made = Finished(tmp_path, paths)
     made.put(tree, "Makefile", MAKEFILE)
     made.put(tree, "board.txt", "a board")

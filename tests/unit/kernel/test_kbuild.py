@@ -18,6 +18,7 @@ from writers.mini_kernel import SUFFIX, VERSION, write_tree
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import kbuild
+from mepof.kernel.build_spec import PROFILES, BuildSpec, FileFlags
 from mepof.kernel.description import BuildDescription, Origin
 from mepof.kernel.modules import Modules
 from mepof.kernel.objects import functions_in
@@ -135,18 +136,18 @@ def test_a_build_description_holds_no_directory_of_this_machine(bench: Bench) ->
     for name in ("build.json", "objects.json"):
         assert str(bench.root) not in (output / name).read_text()
     known = json.loads((output / "build.json").read_text())
-    assert known["cflags"] == [f"-fprofile-use={kbuild.PROFILES}/kernel.profdata"]
+    assert known["cflags"] == [f"-fprofile-use={PROFILES}/kernel.profdata"]
 
 
 # --- profiles, and flags of single files
 
 
-def with_profile(bench: Bench, text: str) -> kbuild.BuildSpec:
+def with_profile(bench: Bench, text: str) -> BuildSpec:
     """A build that uses a profile with this text."""
     (bench.root / "given.profdata").write_text(text)
     return replace(
         SPEC,
-        cflags=(f"-fprofile-use={kbuild.PROFILES}/kernel.profdata",),
+        cflags=(f"-fprofile-use={PROFILES}/kernel.profdata",),
         profiles={"kernel.profdata": bench.root / "given.profdata"},
     )
 
@@ -186,9 +187,9 @@ def test_flags_of_single_files_reach_no_other(bench: Bench) -> None:
     spec = replace(
         SPEC,
         selected=(
-            kbuild.FileFlags(hot, ("-flayout",)),
-            kbuild.FileFlags(("init/a.o", "arch/x86/boot/c.o"), ("-fone", "-ftwo")),
-            kbuild.FileFlags((), ("-fnone",)),
+            FileFlags(hot, ("-flayout",)),
+            FileFlags(("init/a.o", "arch/x86/boot/c.o"), ("-fone", "-ftwo")),
+            FileFlags((), ("-fnone",)),
         ),
     )
     bench.build(spec=spec)
@@ -200,7 +201,7 @@ def test_flags_of_single_files_reach_no_other(bench: Bench) -> None:
 
 
 def test_flags_of_every_file_are_those_of_makes_pattern(bench: Bench) -> None:
-    bench.build(spec=replace(SPEC, selected=(kbuild.FileFlags(("%",), ("-fno-profile",)),)))
+    bench.build(spec=replace(SPEC, selected=(FileFlags(("%",), ("-fno-profile",)),)))
     for name in ("init/a.o", "kernel/b.o"):
         assert "-fno-profile" in command_of(bench, name)
     assert "-fno-profile" not in command_of(bench, "kernel/bounds.o")
@@ -208,7 +209,7 @@ def test_flags_of_every_file_are_those_of_makes_pattern(bench: Bench) -> None:
 
 def test_other_flags_of_single_files_rebuild_only_these(bench: Bench) -> None:
     def opted_out(*names: str) -> list[str]:
-        bench.build(spec=replace(SPEC, selected=(kbuild.FileFlags(names, ("-fno-profile",)),)))
+        bench.build(spec=replace(SPEC, selected=(FileFlags(names, ("-fno-profile",)),)))
         return [file for _, _, file in bench.seen]
 
     assert len(opted_out()) == 4
@@ -223,7 +224,7 @@ def test_builds_with_profiles_and_flags_of_single_files_are_the_same_anywhere(
 ) -> None:
     spec = replace(
         with_profile(bench, "counts"),
-        selected=(kbuild.FileFlags(("init/a.o",), (f"-flist={kbuild.PROFILES}/kernel.profdata",)),),
+        selected=(FileFlags(("init/a.o",), (f"-flist={PROFILES}/kernel.profdata",)),),
     )
     first, second = bench.build(spec=spec, name="one"), bench.build(spec=spec, name="two")
     for path in first.iterdir():
@@ -233,7 +234,7 @@ def test_builds_with_profiles_and_flags_of_single_files_are_the_same_anywhere(
 # --- the algorithms' overlays
 
 
-def spec_of(addition: BuildAddition) -> kbuild.BuildSpec:
+def spec_of(addition: BuildAddition) -> BuildSpec:
     return replace(
         SPEC,
         config_lines=addition.config_lines,
@@ -312,13 +313,13 @@ def test_a_build_equal_to_another_may_differ_in_layout(
     spec = replace(
         SPEC,
         ldflags=("--symbol-ordering-file=order",),
-        selected=(kbuild.FileFlags(("init/a.o",), ("-flayout",), layout=True),),
+        selected=(FileFlags(("init/a.o",), ("-flayout",), layout=True),),
         same_as=first,
     )
     assert origin(bench.build("CONFIG_NET=y", spec=spec, name="two")) == first
 
 
-def refused(bench: Bench, spec: kbuild.BuildSpec, *lines: str) -> str:
+def refused(bench: Bench, spec: BuildSpec, *lines: str) -> str:
     """What is said of a build that is not equal to another; nothing is compiled."""
     with pytest.raises(InputError, match="the profile belongs to another build") as caught:
         bench.build(*lines, spec=spec, name="two")
@@ -335,7 +336,7 @@ def test_a_build_that_must_be_equal_to_another_is_refused_with_what_differs(
     equal = replace(SPEC, same_as=origin(bench.build()))
     assert refused(bench, equal, "CONFIG_NET=y") == "config"
     assert refused(bench, replace(equal, cflags=("-O2", "-fmini"))) == "flags"
-    other = (kbuild.FileFlags(("init/a.o",), ("-fmini",)),)
+    other = (FileFlags(("init/a.o",), ("-fmini",)),)
     assert refused(bench, replace(equal, selected=other)) == "flags"
     assert refused(bench, replace(equal, variables={"CLANG_AUTOFDO_PROFILE": "x"})) == "flags"
     bench.tree = bench.tree.rename(bench.root / "another-tree")

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
-from mepof.kernel import kbuild
+from mepof.kernel import make_command
+from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
 from mepof.toolchain.protocol import select
 
-THIN = kbuild.BuildSpec(
+THIN = BuildSpec(
     arch.get("x86-64"), (), config_lines=("CONFIG_LTO_CLANG_THIN=y",), ldflags=("-mllvm", "-some=1")
 )
 # As the kernel's: a first make starts a second one, which sets the flags and starts others.
@@ -36,17 +37,17 @@ endif
 """
 
 
-def linked(root: Path, spec: kbuild.BuildSpec, *words: str) -> str:
+def linked(root: Path, spec: BuildSpec, *words: str) -> str:
     """The flags that a link of the kernel gets."""
     (root / "Makefile").write_text(MAKEFILE)
-    paths = kbuild.BuildPaths(*(root / name for name in ("tree", "work", "out", "log", "cache")))
-    command = kbuild._make_command(spec, select("clang"), paths)
+    paths = BuildPaths(*(root / name for name in ("tree", "work", "out", "log", "cache")))
+    command = make_command.words(spec, select("clang"), paths)
     flags = [word for word in command if word.startswith("MEPOF_LDFLAGS=")]
     shown = run(["make", "--no-print-directory", *flags, "ALIGNMENT=8", *words], cwd=root)
     return shown.output.strip()
 
 
-def directory(root: Path, spec: kbuild.BuildSpec, *words: str) -> str | None:
+def directory(root: Path, spec: BuildSpec, *words: str) -> str | None:
     found = re.search(r"--thinlto-cache-dir=(\S+)", linked(root, spec, *words))
     return None if found is None else found[1]
 
@@ -87,6 +88,6 @@ def test_other_flags_have_another_directory(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_linker_cannot_tell_apart_is_not_shared(
-    tmp_path: Path, spec: kbuild.BuildSpec, words: tuple[str, ...]
+    tmp_path: Path, spec: BuildSpec, words: tuple[str, ...]
 ) -> None:
     assert directory(tmp_path, spec, *words) is None

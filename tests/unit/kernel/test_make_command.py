@@ -13,7 +13,8 @@ import pytest
 from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
 from mepof import arch
-from mepof.kernel import kbuild, overlay
+from mepof.kernel import kbuild, make_command, overlay
+from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import Completed, run
 from mepof.toolchain import versions
 from mepof.toolchain.protocol import Tools, select
@@ -47,7 +48,7 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
         return partial(run, log=root / "log")(argv, env=env, **options)  # type: ignore[arg-type]
 
     kbuild.build(
-        kbuild.BuildSpec(
+        BuildSpec(
             arch.get("x86-64"),
             (root / "mini.config",),
             cflags=("-O3", "-fmini"),
@@ -55,7 +56,7 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
             variables={"CLANG_AUTOFDO_PROFILE": "profile"},
         ),
         Tools(select(f"clang{SUFFIX}"), recorded),
-        kbuild.BuildPaths(
+        BuildPaths(
             *(root / name for name in ("tree", "work", "output", "log", "cache")),
         ),
         3,
@@ -106,8 +107,8 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
 def test_kconfig_always_gets_the_same_environment(
     root: Path, name: str, make: str, source: str, triple: str
 ) -> None:
-    spec = kbuild.BuildSpec(arch.get(name), ())
-    assert kbuild._kconfig_environment(spec, select(f"clang{SUFFIX}"), "6.12.7") == {
+    spec = BuildSpec(arch.get(name), ())
+    assert make_command.kconfig_environment(spec, select(f"clang{SUFFIX}"), "6.12.7") == {
         "ARCH": make,
         "SRCARCH": source,
         "HEADER_ARCH": "x86",
@@ -130,6 +131,6 @@ def test_kconfig_always_gets_the_same_environment(
 
 def test_a_kernels_own_ways_to_use_profiles_are_left_off(tmp_path: Path) -> None:
     (tmp_path / "gki.config").write_text("CONFIG_AUTOFDO_CLANG=y\nCONFIG_NET=y\n")
-    fragments = kbuild._fragments(kbuild.BuildSpec(arch.get("arm64"), (tmp_path / "gki.config",)))
+    fragments = BuildSpec(arch.get("arm64"), (tmp_path / "gki.config",)).configuration()
     asked = {setting.symbol: setting.value for setting in fragments.settings}
     assert asked == {"AUTOFDO_CLANG": "n", "PROPELLER_CLANG": "n", "NET": "y"}

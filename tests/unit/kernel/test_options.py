@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mepof.kernel.kbuild import FileFlags
+from mepof.kernel.build_spec import FileFlags
 from mepof.kernel.options import option_groups, options
 
 

@@ -10,16 +10,15 @@ import pytest
 
 from mepof import arch
 from mepof.errors import InputError, WorkError
-from mepof.kernel import code_tables, kbuild, rewriting
+from mepof.kernel import code_tables, rewriting
+from mepof.kernel.build_spec import Rewriting
 from mepof.kernel.description import BuildDescription
 from mepof.kernel.rewriting import Rewritten
 
 from .conftest import SPEC, Bench
 
 
-def rewriting_of(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> tuple[kbuild.Rewriting, list[Any]]:
+def rewriting_of(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[Rewriting, list[Any]]:
     """How a kernel is rewritten: a byte is added. And what it was rewritten for, in order."""
     asked: list[Any] = []
 
@@ -38,7 +37,7 @@ def rewriting_of(
     monkeypatch.setattr(rewriting, "rewrite", rewrite)
     counts = bench.root / "kernel.fdata"
     counts.write_text("")
-    return kbuild.Rewriting(counts), asked
+    return Rewriting(counts), asked
 
 
 def test_the_image_is_made_of_the_rewritten_kernel(
@@ -80,7 +79,7 @@ def test_spared_functions_are_left_alone(
 
 
 def test_a_kernel_that_cannot_be_rewritten_is_refused_before_it_is_compiled(bench: Bench) -> None:
-    spec = replace(SPEC, arch=arch.get("arm64"), rewriting=kbuild.Rewriting(None))
+    spec = replace(SPEC, arch=arch.get("arm64"), rewriting=Rewriting(None))
     with pytest.raises(InputError, match="BOLT rewrites kernels for x86-64 only"):
         bench.build(spec=spec)
     assert bench.seen == []
@@ -91,10 +90,10 @@ def test_a_release_that_cannot_be_rewritten_is_refused_before_it_is_configured(
 ) -> None:
     monkeypatch.setattr(code_tables, "LAST", (6, 11))
     with pytest.raises(InputError, match=r"the tables of Linux 6\.12\.7 .* Linux 6\.1 to 6\.11"):
-        bench.build(spec=replace(SPEC, rewriting=kbuild.Rewriting(None)))
+        bench.build(spec=replace(SPEC, rewriting=Rewriting(None)))
     assert not (bench.paths().work / "tree").exists()
 
 
 def test_a_kernel_that_will_be_rewritten_must_have_the_space(bench: Bench) -> None:
     with pytest.raises(WorkError, match="no space for what BOLT moves"):
-        bench.build(spec=replace(SPEC, rewriting=kbuild.Rewriting(None)))
+        bench.build(spec=replace(SPEC, rewriting=Rewriting(None)))

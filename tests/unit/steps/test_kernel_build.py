@@ -14,6 +14,7 @@ from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.errors import InputError
 from mepof.events import StepNote
 from mepof.kernel import installed, kbuild, overlay, rewriting
+from mepof.kernel.build_spec import PROFILES, BuildPaths, BuildSpec, FileFlags
 from mepof.kernel.description import BuildSize, Origin
 from mepof.kernel.options import options
 from mepof.kernel.selection import SelectedObject, Selection
@@ -28,20 +29,20 @@ BASE: dict[str, Json] = {"arch": "x86-64", "config": ["slim"], "toolchain": "cla
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[kbuild.BuildSpec]:
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[BuildSpec]:
     """The builds of which the objects are kept."""
-    specs: list[kbuild.BuildSpec] = []
+    specs: list[BuildSpec] = []
     monkeypatch.setattr(kbuild, "keep", lambda spec, toolchain, paths: specs.append(spec))
     return specs
 
 
 def built(
     room: Room, monkeypatch: pytest.MonkeyPatch, params: Mapping[str, Json], **inputs: Path
-) -> kbuild.BuildSpec:
+) -> BuildSpec:
     """The specification that a kernel-build step passes to the builder."""
-    specs: list[kbuild.BuildSpec] = []
+    specs: list[BuildSpec] = []
 
-    def build(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+    def build(spec: BuildSpec, tools: object, paths: BuildPaths, *rest: Any) -> None:
         specs.append(spec)
         (paths.output / "config").touch()
 
@@ -52,7 +53,7 @@ def built(
 
 
 def test_a_plain_build_has_nothing_added(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, kept: list[kbuild.BuildSpec]
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, kept: list[BuildSpec]
 ) -> None:
     spec = built(room, monkeypatch, {"uses": []})
     assert (spec.cflags, spec.config_lines, spec.overlays) == ((), (), ())
@@ -66,7 +67,7 @@ def test_what_is_installed_with_a_kernel_is_kept_only_where_it_is_packaged(
 ) -> None:
     asked: list[Path] = []
 
-    def keep(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, cores: int) -> str:
+    def keep(spec: BuildSpec, tools: object, paths: BuildPaths, cores: int) -> str:
         asked.append(paths.output)
         return "a library is missing"
 
@@ -169,7 +170,7 @@ def test_the_path_of_an_external_profile_may_contain_blanks(
     params: dict[str, Json] = {"uses": ["pgo"], "options": ["ColdSmall"]}
     spec = built(room, monkeypatch, params, profile=profile)
     (flags,) = spec.selected
-    assert f"-fprofile-use={kbuild.PROFILES}/kernel.profdata" in flags.cflags
+    assert f"-fprofile-use={PROFILES}/kernel.profdata" in flags.cflags
     used = spec.profiles["kernel.profdata"]
     assert " " not in used.name
     assert used.read_text() == "profile"
@@ -224,7 +225,7 @@ def test_the_flags_of_an_algorithm_can_be_used_without_its_profile(
     whole = built(room, monkeypatch, PGO, profile=profile)
     spec = built(room, monkeypatch, {**PGO, "options": ["FlagsOnly"]}, profile=profile)
     (flags,), (others,) = whole.selected, spec.selected
-    used = f"-fprofile-use={kbuild.PROFILES}/kernel.profdata"
+    used = f"-fprofile-use={PROFILES}/kernel.profdata"
     assert others.cflags == tuple(flag for flag in flags.cflags if flag != used) != flags.cflags
     assert (spec.profiles, spec.overlays) == ({}, whole.overlays)
 
@@ -312,7 +313,7 @@ def test_as_much_is_instrumented_as_the_image_has_room_for(
 ) -> None:
     builds: list[list[str]] = []
 
-    def build(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+    def build(spec: BuildSpec, tools: object, paths: BuildPaths, *rest: Any) -> None:
         (flags,) = spec.selected
         builds.append(list(flags.names()))
         (paths.output / "config").touch()
@@ -492,12 +493,12 @@ def test_exclusions_are_neither_instrumented_nor_built_with_the_profile(
     spec = built(room, monkeypatch, {**given, "instrumented": {"algorithm": "pgo"}})
     assert "-fprofile-instrument=llvm" in spec.cflags
     assert spec.selected == (
-        kbuild.FileFlags(("init/%", "kernel/b.o"), ("-Xclang", "-fprofile-instrument=none")),
+        FileFlags(("init/%", "kernel/b.o"), ("-Xclang", "-fprofile-instrument=none")),
     )
     whole: dict[str, Json] = {"uses": ["pgo"], "options": ["ColdSmall"]}
     spec = built(room, monkeypatch, {**given, **whole}, profile=profile)
     _, excluded = spec.selected
-    assert excluded == kbuild.FileFlags(("init/%", "kernel/b.o"), ("-fno-profile-use",))
+    assert excluded == FileFlags(("init/%", "kernel/b.o"), ("-fno-profile-use",))
     notes = [event.text for event in room.events if isinstance(event, StepNote)]
     assert notes == ["excluded, but not compiled in this configuration: init/"] * 2
     with pytest.raises(InputError, match=r"the exclusion `kernel/c\.o` matches no C file"):
@@ -508,7 +509,7 @@ def test_exclusions_are_neither_instrumented_nor_built_with_the_profile(
 def test_a_release_to_which_git_would_add_is_noted(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, automatic: bool
 ) -> None:
-    def build(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+    def build(spec: BuildSpec, tools: object, paths: BuildPaths, *rest: Any) -> None:
         text = (
             "CONFIG_LOCALVERSION_AUTO=y" if automatic else "# CONFIG_LOCALVERSION_AUTO is not set"
         )

@@ -13,6 +13,7 @@ from mepof.arch import Arch
 from mepof.errors import WorkError
 from mepof.events import StepNote
 from mepof.kernel import kbuild
+from mepof.kernel.build_spec import BuildPaths
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.process import look_again
 from mepof.steps import kernel_build
@@ -62,7 +63,7 @@ class Build:
         kernel_build.BODY.run(replace(context, tools=tools))
         return [event.text for event in self.room.events if isinstance(event, StepNote)]
 
-    def make(self, spec: object, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+    def make(self, spec: object, tools: object, paths: BuildPaths, *rest: Any) -> None:
         (paths.output / "config").write_text(self.config or self.own.read_text())
         if self.changes is not None:
             self.key.write_text(self.changes)

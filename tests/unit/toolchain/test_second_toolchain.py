@@ -21,7 +21,7 @@ from mepof.executor.programs import plan_of
 from mepof.g4 import Source, check, parse
 from mepof.g4.vocabulary import vocabulary
 from mepof.kernel import kbuild
-from mepof.kernel.kbuild import PROFILES
+from mepof.kernel.build_spec import PROFILES, BuildPaths, BuildSpec
 from mepof.kernel.objects import functions_in
 from mepof.process import run
 from mepof.registry import _names
@@ -76,9 +76,9 @@ def test_a_kernel_is_built_by_its_tools_with_its_flags(tools: Path, tmp_path: Pa
     toolchain, pgo = select(NAME), ALGORITHMS.get("pgo")
     (tmp_path / "kernel.profdata").write_text("counts")
     used = pgo.use(tmp_path, Use(toolchain, True))
-    spec = kbuild.BuildSpec(arch.get("x86-64"), (), selected=used.selected, profiles=used.profiles)
+    spec = BuildSpec(arch.get("x86-64"), (), selected=used.selected, profiles=used.profiles)
     (tmp_path / "mini.config").write_text("# base: allnoconfig\nCONFIG_NET=y\n")
-    paths = kbuild.BuildPaths(
+    paths = BuildPaths(
         write_tree(tmp_path / "tree"),
         *(tmp_path / name for name in ("work", "output", "log", "cache")),
     )
