@@ -18,8 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from mepof import arch as architectures
+from mepof.app.image.layers import decompressed, overlay
 from mepof.app.laid import Laid
-from mepof.app.layers import decompressed, overlay
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.plan.digest import file_digest
 from mepof.plan.store import default_store

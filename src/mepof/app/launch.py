@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.app.apps import Action, App
+from mepof.app.image.layers import HIDDEN
+from mepof.app.image.model import Image
 from mepof.app.laid import Laid, is_directory, resolve
-from mepof.app.layers import HIDDEN
-from mepof.app.oci import Image
 from mepof.app.own import OwnAction, OwnApp, Ready, Setup, Start
 from mepof.app.own_files import GUEST_DIRECTORIES, GUEST_FILES
 from mepof.app.starts import SEARCHED, check_start

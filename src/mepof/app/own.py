@@ -178,7 +178,7 @@ class OwnApp(App):
     """An app that the user describes.
 
     Attributes:
-        image: an OCI image layout, which may be followed by ``:tag``.
+        image: an OCI image layout or a tarball, which may be followed by ``:tag``.
         packages: of Debian, with what they depend on.
         leave_out: dependencies of them to do without.
         directory: what is laid into the guest as it is, over image and packages.

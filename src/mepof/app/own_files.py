@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path, PurePosixPath
 
 from mepof.app.debian import package_files
+from mepof.app.image.layers import HIDDEN, without_link
+from mepof.app.image.model import Image
+from mepof.app.image.read import check_image, read_image, registry_remedy
 from mepof.app.laid import Laid, resolve_parent
-from mepof.app.layers import HIDDEN, without_link
-from mepof.app.oci import Image, check_layout, read_image, registry_remedy
 from mepof.app.own import OwnApp
 from mepof.errors import InputError
 from mepof.plan.digest import walk
@@ -35,7 +36,7 @@ def own_files(app: OwnApp, description: Path) -> dict[str, Laid]:
     """
     base = description.parent
     if app.image is not None:
-        check_layout(_layout(base, app.image)[0])
+        check_image(_layout(base, app.image)[0])
     found: dict[str, Laid] = {}
     if app.directory is not None:
         found |= _directory(_beside(base, app.directory), description)
@@ -67,11 +68,11 @@ def image_of(app: OwnApp, description: Path, arch: str) -> Image:
 
 
 def _layout(base: Path, image: str) -> tuple[Path, str | None]:
-    """The directory of an image, and its tag, if it is named."""
+    """The directory or tarball of an image, and its tag, if it is named."""
     path, _, tag = image.partition(":")
     remedy = registry_remedy(image, base)
     if remedy is not None and ("://" in image or not (base / path).exists()):
-        raise InputError(f"the image `{image}` is not a directory below {base}", remedy)
+        raise InputError(f"the image `{image}` is not below {base}", remedy)
     return _beside(base, path), tag or None
 
 

@@ -181,7 +181,7 @@ class Arch(Named):
         magic: all of which that image has.
         gzip: whether it can be booted compressed by gzip.
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
-        debian: Debian's name, which OCI images use too (Go's ``GOARCH``).
+        debian: Debian's name, which images use too (Go's ``GOARCH``).
         overlays: laid over every tree that is built for it.
         toolchains: the families of those that build kernels for it; empty for all.
         compiler_links: whether the compiler links the kernel, with GNU ld, instead of the linker

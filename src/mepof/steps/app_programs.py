@@ -62,7 +62,8 @@ class AppProgramsBody:
             write_archive({}, context.output / "archive.cpio")
             return
         if left_out := image_of(app, asked.app, asked.arch).left_out:
-            context.note(f"left out of the image, as devices and FIFOs are: {', '.join(left_out)}")
+            named = ", ".join(left_out)
+            context.note(f"left out of the image, as devices, FIFOs and /init are: {named}")
         compiler = guest.target(asked.arch).compiler
         source = native_directory() / "launch"
         context.run(["make", "-C", source, f"OUT={context.work}", f"GUEST_CC={compiler}"])

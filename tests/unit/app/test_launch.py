@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mepof.app.image.model import Image
 from mepof.app.laid import Laid
 from mepof.app.launch import check_action, check_setup, command_files, start_requests, stop_requests
-from mepof.app.oci import Image
 from mepof.app.own import OwnApp, load_own
 from mepof.device import agent
 from mepof.errors import InputError, WorkError

@@ -6,6 +6,7 @@ archive where they lie. So no name in a layer ever becomes a path of this machin
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import os
@@ -13,7 +14,9 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from hashlib import file_digest
+from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -21,9 +24,13 @@ from mepof.app.laid import Laid, Member, resolve, resolve_parent
 from mepof.errors import InputError, WorkError
 from mepof.process import find_tool, run
 
-_GZIP = b"\x1f\x8b"
-_XZ = b"\xfd7zXZ\x00"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_STREAMS: dict[bytes, Callable[[IO[bytes]], BufferedIOBase]] = {
+    b"\x1f\x8b": lambda blob: gzip.GzipFile(fileobj=blob),
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+}
+_MAGIC_BYTES = max(map(len, _STREAMS))
 # The image specification, "Whiteouts": layer.md of opencontainers/image-spec.
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
@@ -31,13 +38,21 @@ _OPAQUE = ".wh..wh..opq"
 HIDDEN = frozenset(("dev", "proc", "sys", "tmp"))
 
 
-def decompressed(blob: IO[bytes], digest: str, cache: Path, what: str) -> Path:
+def is_compressed(blob: IO[bytes]) -> bool:
+    """Whether it is compressed as layers are; it is left where it is."""
+    return _magic(blob).startswith((_ZSTD, *_STREAMS))
+
+
+def decompressed(
+    blob: IO[bytes], digest: str, cache: Path, what: str, *, of_content: bool = False
+) -> Path:
     """The tar archive in a compressed layer, kept in the cache.
 
     Args:
         blob: positioned at the layer's first byte; its end is the layer's.
         digest: of the layer, which names the archive in the cache.
         what: the layer, for messages.
+        of_content: the digest is the archive's SHA-256, and is checked.
 
     Raises:
         InputError: it is damaged.
@@ -51,29 +66,38 @@ def decompressed(blob: IO[bytes], digest: str, cache: Path, what: str) -> Path:
         new = Path(scratch) / "tar"
         try:
             _decompress(blob, new, Path(scratch))
-        except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, WorkError) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, WorkError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of a file, not of what is in it
             raise InputError(f"{what} is damaged: {error}") from error
+        if of_content:
+            with new.open("rb") as file:
+                if file_digest(file, "sha256").hexdigest() != digest:
+                    raise InputError(f"{what} is damaged: its SHA-256 is not the image's")
         new.rename(target)
     return target
 
 
-def _decompress(blob: IO[bytes], new: Path, scratch: Path) -> None:
-    start = blob.read(6)
+def _magic(blob: IO[bytes]) -> bytes:
+    start = blob.read(_MAGIC_BYTES)
     blob.seek(-len(start), os.SEEK_CUR)
+    return start
+
+
+def _decompress(blob: IO[bytes], new: Path, scratch: Path) -> None:
+    start = _magic(blob)
     if start.startswith(_ZSTD):
         packed = scratch / "zst"
         with packed.open("wb") as file:
             shutil.copyfileobj(blob, file)
         run([find_tool("zstd", "apt-get install zstd"), "-dq", "-o", new, packed])
         return
+    streams = [opened for magic, opened in _STREAMS.items() if start.startswith(magic)]
     with new.open("wb") as file:
-        if start.startswith(_GZIP):
-            with gzip.GzipFile(fileobj=blob) as stream:
+        for opened in streams:
+            with opened(blob) as stream:
                 shutil.copyfileobj(stream, file)
-        elif start.startswith(_XZ):
-            with lzma.LZMAFile(blob) as stream:
-                shutil.copyfileobj(stream, file)
-        else:
+        if not streams:
             shutil.copyfileobj(blob, file)
 
 

@@ -1,22 +1,25 @@
-"""OCI image layouts: layers over one another, and what is refused."""
+"""Images in every form: layers over one another, and what is refused."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
+from mepof.app.image.layers import without_link
+from mepof.app.image.read import read_image
 from mepof.app.laid import Laid, resolve
-from mepof.app.layers import without_link
-from mepof.app.oci import read_image
 from mepof.app.own import load_own
 from mepof.app.own_files import all_files, own_files
 from mepof.errors import InputError
@@ -188,8 +191,8 @@ def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -
     ("damage", "message"),
     [
         (lambda path: (path / "oci-layout").unlink(), "is not an OCI image layout"),
-        (lambda path: (path / "index.json").write_text("{"), "index.json is not of an OCI image"),
-        (lambda path: (path / "index.json").unlink(), "cannot read .*index.json"),
+        (lambda path: (path / "index.json").write_text("{"), "index.json is not of an image"),
+        (lambda path: (path / "index.json").unlink(), "is not complete: index.json is missing"),
         (
             lambda path: (path / "index.json").write_text('{"manifests": []}'),
             r"has no image: its index\.json lists none \(write it again",
@@ -264,30 +267,26 @@ def described(directory: Path, image: str) -> Path:
 @pytest.mark.parametrize(
     ("image", "message", "remedy"),
     [
-        ("none", "the image `none` is not a directory below", "docker://none oci:BASE/none"),
+        ("none", "the image `none` is not below", "docker://none oci:BASE/none"),
         (
             "ghcr.io/acme/shop:1.2",
-            "the image `ghcr.io/acme/shop:1.2` is not a directory below",
+            "the image `ghcr.io/acme/shop:1.2` is not below",
             "skopeo copy docker://ghcr.io/acme/shop:1.2 oci:BASE/shop, and name shop",
         ),
         (
             "docker://acme/shop:1.2",
-            "the image `docker://acme/shop:1.2` is not a directory below",
+            "the image `docker://acme/shop:1.2` is not below",
             "skopeo copy docker://acme/shop:1.2 oci:BASE/shop, and name shop",
         ),
         ("./none", "none does not exist", "name a path below BASE"),
         ("docker", "it has no file oci-layout", "to another directory: skopeo copy docker-daemon:"),
+        ("app.toml", "app.toml is not a tarball: ", "name an OCI image layout, what `docker save`"),
         (
-            "oci.tar",
-            "oci.tar is not an OCI image layout: it is a file",
-            "mkdir BASE/oci-oci && tar -xf BASE/oci.tar -C BASE/oci-oci, and name oci-oci",
+            "root.squashfs",
+            "root.squashfs is a squashfs image, not a tarball",
+            "sqfs2tar BASE/root.squashfs > BASE/root.tar, of squashfs-tools-ng; and name root.tar",
         ),
-        (
-            "save.tar:1",
-            "save.tar is not an OCI image layout: it is a file",
-            "skopeo copy docker-archive:BASE/save.tar oci:BASE/save-oci, and name save-oci",
-        ),
-        ("app.toml", "app.toml is not an OCI image layout: it is a file, not a directory", ""),
+        ("root.ext4", "root.ext4 is an ext4 image, not a tarball", "tar -C /mnt -cf BASE/root.tar"),
         ("./pipe", "pipe is neither a file nor a directory", "copy what it gives"),
     ],
 )
@@ -296,9 +295,8 @@ def test_what_is_not_a_layout_is_refused_before_anything_is_built(
 ) -> None:
     (tmp_path / "docker").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    both = layer(("./oci-layout", b"{}", {}), ("./manifest.json", b"[]", {}))
-    (tmp_path / "oci.tar").write_bytes(both)
-    (tmp_path / "save.tar").write_bytes(layer(("manifest.json", b"[]", {})))
+    (tmp_path / "root.squashfs").write_bytes(b"hsqs" + bytes(2000))
+    (tmp_path / "root.ext4").write_bytes(bytes(0x438) + b"\x53\xef" + bytes(2000))
     path = described(tmp_path, image)
     with pytest.raises(InputError, match=message) as raised:
         own_files(load_own(path), path)
@@ -330,3 +328,146 @@ def test_the_guests_bin_becomes_a_directory_of_links() -> None:
     without_link(files, "bin")
     assert files["bin/sh"] == Laid(link="/usr/bin/sh")
     assert "bin" not in files
+
+
+def tarball(path: Path, *members: Member, pack: Callable[[bytes], bytes] = bytes) -> Path:
+    path.write_bytes(pack(layer(*members)))
+    return path
+
+
+def docker_archive(
+    path: Path,
+    *layers: bytes,
+    tags: Sequence[str] = (),
+    damage: Mapping[str, object] = MappingProxyType({}),
+) -> Path:
+    """Write what `docker save` wrote before it wrote layouts; the last layer is a link to the first
+    if both are the same."""
+    digests = [f"sha256:{sha256(each).hexdigest()}" for each in layers]
+    config: dict[str, object] = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Cmd": ["/run"], "WorkingDir": "/srv"},
+        "rootfs": {"type": "layers", "diff_ids": digests},
+        **damage,
+    }
+    names = [f"{number}/layer.tar" for number, _ in enumerate(layers)]
+    entry = {"Config": "c.json", "RepoTags": list(tags) or None, "Layers": names}
+    members: list[Member] = [("c.json", json.dumps(config).encode(), {})]
+    for name, data in zip(names, layers, strict=True):
+        same = name != names[0] and data == layers[0]
+        members.append(link(name, f"../{names[0]}") if same else (name, data, {}))
+    return tarball(path, *members, ("manifest.json", json.dumps([entry]).encode(), {}))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_a_layout_may_be_in_a_tarball(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    written = layout(tmp_path / "oci", layer(("srv/a", b"a", {})), tag="1", Cmd=["/run"])
+    members: list[Member] = [
+        (f"./{path.relative_to(written)}", path.read_bytes(), {})
+        for path in written.rglob("*")
+        if path.is_file()
+    ]
+    # `docker save` writes both since version 25.
+    saved = tarball(tmp_path / "saved", *members, ("manifest.json", b"[]", {}), pack=pack)
+    assert read_image(saved, "1", "x86-64") == read_image(written, "1", "x86-64")
+
+
+def test_a_layout_may_list_images_for_other_machines_without_what_is_in_them(
+    tmp_path: Path,
+) -> None:
+    path = layout(tmp_path / "oci", layer(), Cmd=["/run"])
+    index = json.loads((path / "index.json").read_text())
+    other = {"digest": f"sha256:{'0' * 64}", "platform": {"os": "linux", "architecture": "arm64"}}
+    (path / "index.json").write_text(json.dumps({"manifests": [other, *index["manifests"]]}))
+    assert read_image(path, None, "x86-64").argv == ("/run",)
+    with pytest.raises(InputError, match="no image for linux/arm64, only for amd64"):
+        read_image(layout(tmp_path / "other", layer()), None, "arm64")
+
+
+def test_an_archive_of_docker_is_an_image(tmp_path: Path) -> None:
+    first, second = layer(("opt/a", b"old", {})), layer(("opt/a", b"new", {}))
+    archive = docker_archive(tmp_path / "saved.tar", first, second, first, tags=["acme/shop:1"])
+    for name in (None, "1", "acme/shop:1"):
+        image = read_image(archive, name, "x86-64")
+        assert image.files["opt/a"].content() == b"old"
+        assert (image.argv, image.directory) == (("/run",), "/srv")
+    with pytest.raises(InputError, match="has no image `2`") as raised:
+        read_image(archive, "2", "x86-64")
+    assert "known: acme/shop:1" in str(raised.value.remedy)
+    with pytest.raises(InputError, match="has no image for linux/arm64, only for amd64"):
+        read_image(archive, None, "arm64")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"rootfs": {"diff_ids": [f"sha256:{'0' * 64}"]}}, "its SHA-256 is not the image's"),
+        ({"rootfs": {"diff_ids": []}}, "has 1 layers, and digests of 0"),
+        ({"rootfs": {"diff_ids": ["sha256:../../x"]}}, "is not a SHA-256 digest"),
+        ({"architecture": None}, r"c\.json is not of an image"),
+    ],
+)
+def test_a_damaged_archive_of_docker_is_named(
+    tmp_path: Path, damage: dict[str, object], message: str
+) -> None:
+    archive = docker_archive(tmp_path / "saved.tar", layer(("a", b"", {})), damage=damage)
+    with pytest.raises(InputError, match=message):
+        read_image(archive, None, "x86-64")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_a_tarball_of_a_root_file_system_is_laid_as_it_is(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tarball(
+        tmp_path / "root",
+        (".", None, {}),
+        ("./usr/bin/tool", b"tool", {"mode": 0o4755, "uid": 7, "gid": 8}),
+        link("./bin", "usr/bin"),
+        link("./init", "usr/bin/tool"),
+        ("./dev/null", b"", {"type": tarfile.CHRTYPE}),
+        ("./tmp/x", b"not laid", {}),
+        pack=pack,
+    )
+    image = read_image(path, None, "x86-64")
+    assert image.files.keys() == {"usr/bin/tool", "bin"}
+    tool = image.files["usr/bin/tool"]
+    assert (tool.content(), tool.permissions, tool.owner) == (b"tool", 0o4755, (7, 8))
+    assert image.left_out == ("/init",)
+    with pytest.raises(InputError, match="is a root file system, which has no tag `1`"):
+        read_image(path, "1", "x86-64")
+
+
+@pytest.mark.parametrize(
+    ("members", "remedy"),
+    [
+        ((("a.txt", b"", {}),), "pack the root directory of a system"),
+        (
+            (("rootfs/etc/passwd", b"", {}),),
+            "its files are below rootfs/: pack it by tar -C rootfs -cf TARBALL .",
+        ),
+    ],
+)
+def test_a_tarball_of_something_else_is_refused(
+    tmp_path: Path, members: tuple[Member, ...], remedy: str
+) -> None:
+    path = tarball(tmp_path / "x.tar", *members)
+    with pytest.raises(InputError, match="neither an image nor a root file system") as raised:
+        read_image(path, None, "x86-64")
+    assert remedy in str(raised.value.remedy)
+
+
+def test_what_is_compressed_and_not_a_tarball_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rootfs.cpio.gz"
+    path.write_bytes(gzip.compress(b"070701" + b"0" * 2000))
+    with pytest.raises(InputError, match="is a cpio archive, not a tarball") as raised:
+        read_image(path, None, "x86-64")
+    assert f"bsdtar -cf {tmp_path}/rootfs.tar @{path}" in str(raised.value.remedy)
+
+
+def test_a_tarball_that_is_cut_off_is_damaged(tmp_path: Path) -> None:
+    path = tarball(tmp_path / "root.tar", ("etc/x", b"x" * 5000, {}))
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(InputError, match=r"damaged|not a tar archive"):
+        read_image(path, None, "x86-64")

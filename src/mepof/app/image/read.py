@@ -1,0 +1,76 @@
+"""The image that a description names, in any of the forms in which people have them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from mepof.app.image import docker, oci
+from mepof.app.image.model import Image
+from mepof.app.image.root import read_root
+from mepof.app.image.written import Tarball, check_tarball, opened
+from mepof.errors import InputError
+from mepof.process import of_machine
+
+# What may name an image in a registry, such as docker://ghcr.io/acme/shop:1.2; or else a path.
+_REFERENCE = re.compile(r"^(?:\w+://)?([a-z0-9][\w./:@-]*)$")
+
+
+@of_machine
+@cache
+def read_image(path: Path, name: str | None, arch: str) -> Image:
+    """The image for an architecture that a directory or a tarball holds.
+
+    Args:
+        name: its tag, of several.
+
+    Raises:
+        InputError: it holds no such image, or is damaged.
+        EnvironmentLack: it needs a program that is missing.
+    """
+    check_image(path)
+    with opened(path) as files:
+        # Archives of `docker save` have had both since version 25.
+        if files.has(oci.MARKER):
+            return oci.read_layout(files, name, arch)
+        if files.has(docker.MARKER):
+            return docker.read_archive(files, name, arch)
+        if not isinstance(files, Tarball):
+            raise AssertionError("a directory that check_image takes is a layout")
+        if name is not None:
+            raise InputError(
+                f"{path} is a root file system, which has no tag `{name}`",
+                f'write `image = "{path.name}"`',
+            )
+        return read_root(files)
+
+
+def check_image(path: Path) -> None:
+    """Refuse at once what holds no image, without reading all of it.
+
+    Raises:
+        InputError: it does not; the remedy makes one of it.
+    """
+    if path.is_dir():
+        if not (path / oci.MARKER).is_file():
+            raise InputError(
+                f"{path} is not an OCI image layout: it has no file {oci.MARKER}",
+                f"pack a root file system: tar -C {path} -cf {path}.tar .; or write an image to "
+                "another directory: skopeo copy docker-daemon:IMAGE oci:DIR",
+            )
+        return
+    check_tarball(path)
+
+
+def registry_remedy(image: str, base: Path) -> str | None:
+    """How to write an image to a layout below a directory; None if its name is not one of a
+    registry's."""
+    reference = _REFERENCE.match(image)
+    if reference is None:
+        return None
+    name = re.split("[:@]", PurePosixPath(reference[1]).name)[0]
+    return (
+        f"if a registry has it: skopeo copy docker://{reference[1]} oci:{base / name}, "
+        f"and name {name}"
+    )
