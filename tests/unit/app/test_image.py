@@ -279,6 +279,7 @@ def described(directory: Path, image: str) -> Path:
             "skopeo copy docker://acme/shop:1.2 oci:BASE/shop, and name shop",
         ),
         ("./none", "none does not exist", "name a path below BASE"),
+        ("none.tar.gz", "none.tar.gz does not exist", "name a path below BASE"),
         ("docker", "it has no file oci-layout", "to another directory: skopeo copy docker-daemon:"),
         ("app.toml", "app.toml is not a tarball: ", "name an OCI image layout, what `docker save`"),
         (

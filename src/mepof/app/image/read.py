@@ -67,7 +67,7 @@ def registry_remedy(image: str, base: Path) -> str | None:
     """How to write an image to a layout below a directory; None if its name is not one of a
     registry's."""
     reference = _REFERENCE.match(image)
-    if reference is None:
+    if reference is None or ".tar" in PurePosixPath(image).suffixes:
         return None
     name = re.split("[:@]", PurePosixPath(reference[1]).name)[0]
     return (
