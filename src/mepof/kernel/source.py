@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +12,30 @@ from mepof.errors import InputError
 
 @dataclass(frozen=True)
 class KernelVersion:
-    """A kernel release such as 6.12.117, ordered."""
+    """A kernel release such as 6.12.117, ordered.
+
+    Attributes:
+        candidate: 3 of 6.13-rc3; None of a release.
+    """
 
     version: int
     patchlevel: int
     sublevel: int
+    candidate: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.version}.{self.patchlevel}.{self.sublevel}"
+        candidate = "" if self.candidate is None else f"-rc{self.candidate}"
+        return f"{self.version}.{self.patchlevel}.{self.sublevel}{candidate}"
+
+    def __lt__(self, other: KernelVersion) -> bool:
+        return self._position() < other._position()
+
+    def _position(self) -> tuple[float, ...]:
+        candidate = math.inf if self.candidate is None else self.candidate
+        return self.version, self.patchlevel, self.sublevel, candidate
 
     def at_least(self, version: int, patchlevel: int) -> bool:
-        """Whether this is that release or a later one."""
+        """Whether this is that release or a later one; a candidate counts as its release."""
         return (self.version, self.patchlevel) >= (version, patchlevel)
 
 
@@ -62,4 +76,5 @@ def version_of(tree: Path, origin: Path | str | None = None) -> KernelVersion:
         raise InputError(
             f"{name} is not a kernel source tree: its Makefile does not state a version"
         )
-    return KernelVersion(*numbers)
+    candidate = re.search(r"^EXTRAVERSION\s*=\s*-rc(\d+)", head, re.M)
+    return KernelVersion(*numbers, None if candidate is None else int(candidate[1]))

@@ -451,5 +451,8 @@ def test_apps_of_the_program_are_found_beside_the_file(world: World, elsewhere: 
 
 
 def test_releases_are_ordered_as_people_read_them() -> None:
-    names = ["v6.13", "v6.12.10", "v6.13-rc2", "v6.12.9", "v6.12"]
-    assert sorted(names, key=version_key) == ["v6.12", "v6.12.9", "v6.12.10", "v6.13-rc2", "v6.13"]
+    names = [
+        *("v6.12", "v6.12.9", "v6.12.9-rt4", "v6.12.10"),
+        *("v6.13-rc3", "v6.13-rc3-rt1", "v6.13-rc4", "v6.13-rc10", "v6.13", "v6.13-rt1", "v6.13.1"),
+    ]
+    assert sorted(sorted(names), key=version_key) == names

@@ -21,3 +21,17 @@ def test_releases_are_ordered_by_number_not_by_text() -> None:
     version = source.KernelVersion(6, 12, 3)
     assert version.at_least(6, 9) and version.at_least(6, 12) and version.at_least(5, 99)
     assert not version.at_least(6, 13) and not version.at_least(7, 0)
+
+
+def test_a_candidate_is_before_the_next_one_and_before_the_release(tmp_path: Path) -> None:
+    head = "VERSION = 6\nPATCHLEVEL = 13\nSUBLEVEL = 0\nEXTRAVERSION ={}\nNAME = x\n"
+    found = []
+    for extra in ("", " -rc10", " -rc4", " -rc3", " -vendor-rc2"):
+        (tmp_path / "Makefile").write_text(head.format(extra))
+        found.append(source.version_of(tmp_path))
+    assert [str(each) for each in sorted(found)] == [
+        *("6.13.0-rc3", "6.13.0-rc4", "6.13.0-rc10"),
+        *("6.13.0", "6.13.0"),
+    ]
+    assert len({*found}) == 4
+    assert min(found).at_least(6, 13) and not min(found).at_least(6, 14)

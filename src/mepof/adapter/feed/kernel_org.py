@@ -26,7 +26,7 @@ _MAINLINE = "git+https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.
 # Those of its releases that have a tarball, which linux-next does not.
 _MONIKERS = ("longterm", "mainline", "stable")
 # How kernel.org names releases; another list may have other names.
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc\d+)?")
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc(\d+))?")
 
 
 class _Listed(BaseModel):
@@ -95,7 +95,12 @@ class KernelOrgFeed:
 
 def _release(name: str, source: str, follow: Follow) -> Release:
     form = _VERSION.fullmatch(name)
-    version = None if form is None else KernelVersion(*(int(part or 0) for part in form.groups()))
+    version = None
+    if form is not None:
+        *numbers, candidate = form.groups()
+        version = KernelVersion(
+            *(int(part or 0) for part in numbers), None if candidate is None else int(candidate)
+        )
     return Release(name, _address(name, source, follow), version)
 
 

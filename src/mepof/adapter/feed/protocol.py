@@ -116,9 +116,16 @@ def branch_of(name: str) -> str:
     return form[1] if form else ""
 
 
+# What the name of a release begins to end with while it is not one yet.
+_BEFORE = frozenset({"alpha", "beta", "pre", "rc"})
+
+
 def version_key(name: str) -> tuple[tuple[int, str], ...]:
     """Orders names of releases as people read them: 6.12.9 is before 6.12.10, 6.13-rc2 before
-    6.13."""
+    6.13, and what is made of a release, such as 6.12.9-rt4, after it."""
     parts = re.findall(r"\d+|[A-Za-z]+", name)
-    key = [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    key = [
+        (int(part), "") if part.isdigit() else (-1 if part in _BEFORE else 0, part)
+        for part in parts
+    ]
     return (*key, (0, ""))
