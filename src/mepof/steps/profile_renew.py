@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.kernel.description import Origin
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.aging import Decay
@@ -50,6 +51,8 @@ class ProfileRenewBody:
         builds = [None if known is None else known.build for known in (newer, older)]
         sources = {None if build is None else build.source for build in builds}
         same_source = len(sources) == 1 and None not in sources
+        if (other := _other(builds)) is not None:
+            context.note(other)
         decay = Decay(asked.decay, same_source, asked.part)
         quality, left = algorithm.renew(new, old, decay, context.output, tools)
         context.note(str(left))
@@ -63,6 +66,18 @@ class ProfileRenewBody:
         ).write(context.output)
         if (collection := Collection.find(new)) is not None:
             collection.write(context.output)
+
+
+def _other(builds: Sequence[Origin | None]) -> str | None:
+    """What the builds that two profiles are of do not share, although their source is the same.
+    Configurations of two sources, and of two compilers, always differ."""
+    new, old = builds
+    if new is None or old is None or new.source != old.source:
+        return None
+    for what, of in (("compiler", "by another compiler"), ("config", "in another configuration")):
+        if what in new.differences(old):
+            return f"the old profile is of a build {of}: compare the image with `plain`"
+    return None
 
 
 BODY = ProfileRenewBody()

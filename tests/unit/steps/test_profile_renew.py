@@ -10,6 +10,7 @@ import pytest
 from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import InputError
+from mepof.events import StepNote
 from mepof.kernel.description import Origin
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.process import run
@@ -77,6 +78,28 @@ def test_lines_of_another_source_are_replaced(
     assert text == "f:100:8\n 1: 8\ngone:25:2\n 1: 2\n"
     # The compiler matches it with the source that it builds.
     assert known.build is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"config": "other"}, "in another configuration"),
+        ({"compiler": "21", "config": "other"}, "by another compiler"),
+        ({"source": "linux-2", "config": "other"}, None),
+        ({"flags": "other"}, None),
+    ],
+)
+def test_a_base_of_another_configuration_is_marked(
+    room: Room, toolchain: None, changed: dict[str, str], said: str | None
+) -> None:
+    new = profile(room, "new", "f:8:8\n 1: 8\n")
+    old = profile(room, "old", "f:8:8\n 1: 8\n", ORIGIN.model_copy(update=changed))
+    context = room.context("profile-renew", PARAMS, new=new, old=old)
+    profile_renew.BODY.run(context)
+    notes = [event.text for event in room.events if isinstance(event, StepNote)]
+    marks = [text for text in notes if "compare the image" in text]
+    expected = f"the old profile is of a build {said}: compare the image with `plain`"
+    assert marks == ([expected] if said else [])
 
 
 def test_the_training_of_the_new_round_is_kept(room: Room, toolchain: None) -> None:
