@@ -116,7 +116,10 @@ class Attempt:
         ]
         for build in builds:
             _check(build, trees)
-        compilers = {each.toolchain: select(each.toolchain).version for each in builds}
+        compilers = {
+            each.toolchain: select(each.toolchain).version_for(architecture(each.arch))
+            for each in builds
+        }
         decision = self._decide(text, builds, compilers, tree)
         self.note("decided", str(decision))
         # What was checked and judged is what is built, whatever a server says by then.

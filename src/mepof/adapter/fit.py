@@ -128,7 +128,7 @@ def check_fit(
         (theirs if note_dropped and not each.is_ours() else required).append(each)
     return Fit(
         version=version_of(tree),
-        toolchain=f"{toolchain.name} {toolchain.version}",
+        toolchain=f"{toolchain.name} {_version(toolchain, arch)}",
         min_compiler=minimum,
         reasons=(*broken, *_of_the_tree(tree, arch, toolchain, minimum)),
         config=(
@@ -203,15 +203,16 @@ def _of_the_tree(
         able = " or ".join(arch.toolchains)
         yield Reason(f"{toolchain.name} does not build kernels for {arch.name}", f"choose {able}")
     try:
-        toolchain.tool("compiler", arch)
+        version = toolchain.version_for(arch)
     except EnvironmentLack as error:
         yield Reason(error.message, error.remedy)
-    if minimum is not None and _numbers(toolchain.version) < _numbers(minimum):
-        yield Reason(
-            f"the kernel needs {toolchain.name.partition('-')[0]} {minimum} or later, and "
-            f"{toolchain.name} is {toolchain.version}",
-            "choose another toolchain",
-        )
+    else:
+        if minimum is not None and _numbers(version) < _numbers(minimum):
+            yield Reason(
+                f"the kernel needs {toolchain.family} {minimum} or later, and "
+                f"{toolchain.name} is {version}",
+                "choose another toolchain",
+            )
     always = (overlay.load("flags"),)
     for misfit in overlay.apply(tree, always, None)[1]:
         yield Reason(misfit.message, misfit.nearest)
@@ -333,6 +334,14 @@ def _min_compiler(tree: Path, arch: Arch, toolchain: Toolchain) -> str | None:
         return None
     whole = int(stated[1])
     return f"{whole // 10000}.{whole // 100 % 100}.{whole % 100}"
+
+
+def _version(toolchain: Toolchain, arch: Arch) -> str:
+    """That of the compiler that builds; where it is missing, of the one for this machine."""
+    try:
+        return toolchain.version_for(arch)
+    except EnvironmentLack:
+        return toolchain.version
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mepof.kernel.kconfig import Fragments, may_have
 from mepof.process import run
-from mepof.toolchain.versions import banner_of, identified
+from mepof.toolchain.programs import banner_of, identified
 
 _NONE = "not-installed"
 

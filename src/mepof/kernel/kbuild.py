@@ -118,7 +118,7 @@ def build(
     origin = Origin(
         source=paths.tree.name,
         config=_digest((objects / ".config").read_bytes()),
-        compiler=toolchain.version,
+        compiler=toolchain.version_for(spec.arch),
         flags=_digest(with_paths(compiled, profiles).encode()),
     )
     if spec.same_as is not None and spec.same_as != origin:

@@ -50,8 +50,8 @@ from mepof.steps.kernel_ingredients import (
     requirements,
 )
 from mepof.suite.cases import selfcheck
+from mepof.toolchain.programs import banner_of, identified
 from mepof.toolchain.protocol import Tools, check_files, check_requirements, select
-from mepof.toolchain.versions import banner_of, identified
 
 _BOOT_SECONDS = 120.0
 # Of a search: a kernel hangs if it is silent for so long, and for so many times as long as another

@@ -85,7 +85,7 @@ class KernelPackageBody:
             release=release,
             version=release if version is None else version[0],
             arch=target,
-            compiler=f"{asked.toolchain} {toolchain.version}",
+            compiler=f"{asked.toolchain} {toolchain.version_for(target)}",
             build=asked.kernel,
             modules=stripped,
             revision=asked.revision,

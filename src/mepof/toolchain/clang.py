@@ -6,14 +6,16 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mepof.arch import Arch
 from mepof.errors import MepofError
-from mepof.process import run
+from mepof.process import of_machine, run
 from mepof.toolchain.profile_names import current
-from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Run
+from mepof.toolchain.programs import own_file
+from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Role, Run
 from mepof.toolchain.versions import Versioned, Versions, read_description
 
 # A compiler that has not answered by then is broken.
@@ -29,6 +31,8 @@ _LEAVES_OUT = 19
 _HEAD = re.compile(r"((?!:temporal_prof_traces)[#:].*\n)*")
 # How many directories the objects' path of the tree has in make's words; none for the tree itself.
 _LEVELS = "$(words $(subst /,/ ,$(patsubst ./,,$(srctree)/)))"
+# The command that compiles, as the driver prints it.
+_COMPILES = re.compile(r'^ *"([^"]+)" "-cc1"', re.M)
 _COUNTED = re.compile(r"^# Counter Values:\n(0\n)*[1-9]", re.M)
 
 
@@ -42,6 +46,12 @@ class Clang(Versioned):
     def program(self, name: str) -> str:
         """Another of LLVM's programs, such as ``llvm-mc``."""
         return self.placed(name + self.suffix)
+
+    def programs_of(self, role: Role, arch: Arch | None) -> tuple[str, ...]:
+        found = super().programs_of(role, arch)
+        if role != "compiler" or (driver := own_file(found[0])) is None:
+            return found
+        return (*found, *(each for each in _compiling(found[0]) if own_file(each) != driver))
 
     def make_variables(self, arch: Arch) -> dict[str, str]:
         # The suffix means something from Linux 5.18 on, the architecture decides the target from
@@ -150,6 +160,14 @@ class Clang(Versioned):
         dropped = f"--no-function=^{pattern}$"
         merger = self.tool("profile-merger")
         run([merger, "merge", _KIND[kind], dropped, profile, "-o", output])
+
+
+@of_machine
+@cache
+def _compiling(driver: str) -> tuple[str, ...]:
+    """The program that compiles. A driver may be a script that starts it, as Android's is."""
+    command = [driver, "-###", "-fsyntax-only", "-x", "c", "/dev/null"]
+    return tuple(_COMPILES.findall(run(command, timeout=_ANSWER_SECONDS, check=False).output))
 
 
 def count_functions(shown: str) -> FunctionCount:

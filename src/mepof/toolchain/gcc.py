@@ -13,11 +13,15 @@ from mepof.arch import Arch
 from mepof.errors import EnvironmentLack, InputError, MepofError
 from mepof.process import find_tool, run, version_line
 from mepof.toolchain import gcda
+from mepof.toolchain.programs import banner_of, find, named, own_file
 from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Role, Run
-from mepof.toolchain.versions import Versioned, Versions, banner_of, own_file, read_description
+from mepof.toolchain.versions import Versioned, Versions, read_description
 
 # The parentheses hold who packaged it.
 _VERSION = re.compile(r"\) (\d+\.\d+\.\d+)\b")
+# What compilers are for, in their names. Code of kernels needs nothing of a system, so those for
+# machines without one do as well.
+_SYSTEMS = ("linux", "elf", "eabi")
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,11 @@ class Gcc(Versioned):
     family = "gcc"
     description = read_description(Path(__file__).with_suffix(".toml"))
 
-    @property
-    def version(self) -> str:
+    def version_for(self, arch: Arch | None) -> str:
         # "gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0", "gcc (GCC) 13.2.1 20230801 (Red Hat 13.2.1-1)"
-        found = _VERSION.search(self.banner("compiler"))
+        found = _VERSION.search(self.banner("compiler", arch))
         if found is None:
-            compiler = self.tool("compiler")
+            compiler = self.tool("compiler", arch)
             raise EnvironmentLack(f"{compiler} does not report its version", "run `mepof doctor`")
         return found.group(1)
 
@@ -47,18 +50,28 @@ class Gcc(Versioned):
                 f"{self.name} has no compiler for {arch.name}",
                 f"it has {has}: correct `set arch`, or name another directory",
             )
-        return _prefix(arch) + command
+        return named(_prefix(arch) + command)
 
     def _inside(self, command: str, arch: Arch | None) -> str | None:
         """A program of the directory; one with a compiler alone leaves the others to the system."""
         if self.directory is None:
             return None
-        found = [self.directory / command] if arch is None or arch.is_native else []
+        found = [str(self.directory / command)] if arch is None or arch.is_native else []
         if arch is not None:
-            # Those who build toolchains also name themselves, as in aarch64-none-linux-gnu-gcc.
-            machine = arch.triple.partition("-")[0]
-            found += sorted(self.directory.glob(f"{machine}-*linux*-{command}"))
-        return next((str(path) for path in found if which(path)), None)
+            found += self._crossing(command, f"{arch.cpu}[-v]")
+        return next(filter(find, found), None)
+
+    def _crossing(self, command: str, machine: str) -> list[str]:
+        """Those of the directory whose names begin with a machine: in aarch64-none-linux-gnu-gcc,
+        who builds a toolchain is named as well, and in armv7a-linux-gnueabi-gcc, the version."""
+        assert self.directory is not None
+        found = (
+            str(path)
+            for system in _SYSTEMS
+            for path in sorted(self.directory.glob(f"{machine}*{system}*-{command}"))
+            if not path.name.endswith(f"-gcc-{command}")  # which runs the one that is meant
+        )
+        return list(dict.fromkeys(found))
 
     def missing(self) -> tuple[str, ...]:
         if self.directory is not None and not self._compilers():
@@ -70,8 +83,8 @@ class Gcc(Versioned):
         if self.directory is None:
             return []
         command = self.description.tools["compiler"].command
-        inside = [self.directory / command, *sorted(self.directory.glob(f"*-linux*-{command}"))]
-        return [str(path) for path in inside if which(path)]
+        inside = [str(self.directory / command), *self._crossing(command, "*-")]
+        return list(filter(find, inside))
 
     def programs_of(self, role: Role, arch: Arch | None) -> tuple[str, ...]:
         if role != "compiler":

@@ -112,7 +112,18 @@ class Toolchain(Protocol):
 
     @property
     def version(self) -> str:
-        """The compiler's version, such as ``22.1.8``."""
+        """The compiler's version, such as ``22.1.8``: of a directory with compilers for several
+        machines, that of the first."""
+
+    def version_for(self, arch: Arch | None) -> str:
+        """The version of the compiler for an architecture.
+
+        Args:
+            arch: as of :meth:`tool`.
+
+        Raises:
+            EnvironmentLack: it is missing.
+        """
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -369,6 +380,9 @@ def select(name: str) -> Toolchain:
         EnvironmentLack: it is not installed.
     """
     family, version = _parse(name)
+    if "/" in family:
+        known = " or ".join(f"{each}:{name}" for each in _suited(name))
+        raise InputError(f"{name} does not say what kind of toolchain it is", f"write {known}")
     found, directory = TOOLCHAINS.get(family), name.partition(":")[2]
     return found.at(Path(directory).absolute()) if directory else found.select(version)
 
@@ -458,6 +472,16 @@ def installed_with(capability: str) -> Iterator[Toolchain]:
                     yield found.select(version)
             return
     raise InputError(f"no toolchain has {capability}")
+
+
+def _suited(directory: str) -> tuple[str, ...]:
+    """The families that have a toolchain in a directory, or all if none has."""
+    found = []
+    for name, family in TOOLCHAINS.all().items():
+        with suppress(MepofError):
+            family.at(Path(directory).absolute())
+            found.append(name)
+    return tuple(found) or TOOLCHAINS.names()
 
 
 def _suggestion(required: frozenset[str]) -> str | None:

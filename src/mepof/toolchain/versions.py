@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import ClassVar, Generic, Self, TypeVar
 
@@ -21,12 +19,19 @@ from pydantic import Field
 
 from mepof.arch import Arch
 from mepof.described import Described, read_described
-from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.process import of_machine, run
+from mepof.errors import EnvironmentLack, InputError
+from mepof.toolchain.programs import (
+    NUMBER,
+    banner_of,
+    find,
+    identified,
+    is_launched,
+    named,
+    own_file,
+    version_of,
+)
 from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role, Run
 
-_NUMBER = re.compile(r"\b\d+\.\d+")
-_LOADED = re.compile(r"=> (/.*) \(0x")
 # Below the directory of an SDK, or one that packages were unpacked to: where programs may be.
 _BELOW = (
     *("bin", "*/bin", "bin/*", "usr/bin", "usr/bin/*", "sysroots/*/usr/bin/*"),
@@ -156,7 +161,10 @@ class Versioned:
 
     @property
     def version(self) -> str:
-        return _version(self.tool("compiler"), self.description.remedy(self.suffix))
+        return self.version_for(None)
+
+    def version_for(self, arch: Arch | None) -> str:
+        return version_of(self.tool("compiler", arch), self.description.remedy(self.suffix))
 
     @property
     def major(self) -> int:
@@ -171,7 +179,7 @@ class Versioned:
 
     def placed(self, command: str) -> str:
         """The program of a command: in PATH by its name, in a directory by its path."""
-        return command if self.directory is None else str(self.directory / command)
+        return named(command) if self.directory is None else str(self.directory / command)
 
     def flags(self, meaning: Meaning, **values: object) -> tuple[str, ...]:
         flags = self.description.flags
@@ -272,9 +280,7 @@ class Versioned:
         """The commands of those that are not."""
         needed = {role: tool for role, tool in self.description.tools.items() if not tool.optional}
         return tuple(
-            tool.named(self.suffix)
-            for role, tool in needed.items()
-            if not shutil.which(self.tool(role))
+            tool.named(self.suffix) for role, tool in needed.items() if not find(self.tool(role))
         )
 
     def check(self) -> None:
@@ -289,12 +295,12 @@ class Versioned:
                 continue
             # Before the version of a compiler may stand that of who packaged it.
             says = self.version if role == "compiler" else self.banner(role)
-            found = _NUMBER.search(says)
+            found = NUMBER.search(says)
             decides = tool.versioned and role in _DECIDING
             if decides and found and int(found.group().split(".")[0]) != self.major:
                 raise EnvironmentLack(
-                    f"{shutil.which(self.tool(role))} is of version {found.group()}, and "
-                    f"{shutil.which(self.tool('compiler'))} of {self.version}",
+                    f"{find(self.tool(role))} is of version {found.group()}, and "
+                    f"{find(self.tool('compiler'))} of {self.version}",
                     f"name the directory that has both: `set toolchain {self.family}:DIRECTORY`",
                 )
 
@@ -355,9 +361,21 @@ class Versions(Generic[T]):
         if found := [path for path in below if path.is_dir() and not self._in(path).missing()]:
             return f"name {found[0]}"
         chosen, tool = self._in(directory), self.toolchain.description.tools["compiler"].command
-        named = sorted((chosen.directory or directory).glob(f"{tool}-[1-9]*"))
-        if named and tool in chosen.missing():
-            return f"names without a version are needed: link {tool} to {named[-1].name} there"
+        inside = chosen.directory or directory
+        versioned = sorted(
+            inside.glob(f"{tool}-[1-9]*"),
+            key=lambda path: list(map(int, re.findall(r"\d+", path.name))),
+        )
+        for path in (inside / tool, *reversed(versioned)):
+            if is_launched(path):
+                found = find(path.name)
+                behind = Path(found).resolve().parent if found else "DIRECTORY"
+                return (
+                    f"{path.name} there is a link to {path.resolve()}, which starts another one: "
+                    f"name the directory of that, as in {chosen.family}:{behind}"
+                )
+        if versioned and tool in chosen.missing():
+            return f"names without a version are needed: link {tool} to {versioned[-1].name} there"
         title = self.toolchain.description.title
         return f"name a directory with all of {title}'s tools, or one whose `bin` has them"
 
@@ -407,62 +425,5 @@ class Versions(Generic[T]):
         otherwise that of the newest compiler; None without any compiler."""
         toolchains = [self.toolchain(s) for s in (*(f"-{v}" for v in self.versions()), "")]
         complete = (each.suffix for each in toolchains if each.is_complete())
-        compilers = (each.suffix for each in toolchains if shutil.which(each.tool("compiler")))
+        compilers = (each.suffix for each in toolchains if find(each.tool("compiler")))
         return next(complete, next(compilers, None))
-
-
-@of_machine
-@cache
-def banner_of(tool: str, remedy: str | None, words: tuple[str, ...] = ("--version",)) -> str:
-    """The line in which a program reports its version, asked by these words."""
-    path = shutil.which(tool)
-    if path is None:
-        raise EnvironmentLack(f"{tool} is not installed", remedy or "run `mepof doctor`")
-    try:
-        lines = [line.strip() for line in run([path, *words]).output.splitlines()]
-    except WorkError as error:
-        # It is there, so its package is installed already.
-        needed = f"install what it needs, such as shared libraries: see `ldd {path}`"
-        raise EnvironmentLack(error.message, needed) from error
-    numbered = (line for line in lines if _NUMBER.search(line))
-    return next(numbered, lines[0] if lines else "unknown")
-
-
-def identified(banner: str, *programs: str) -> str:
-    """What a tool's version line and digests of those of its programs that are not the system's
-    say of it."""
-    own = [path for program in programs if (path := own_file(program)) is not None]
-    return banner + "".join(f", {_digest(path)[:16]}" for path in own)
-
-
-def own_file(program: str) -> Path | None:
-    """The file of a program that is not the system's, whose versions say which build they are."""
-    found = shutil.which(program)
-    path = Path(found).resolve() if found is not None else None
-    if path is None or (path.is_relative_to("/usr") and not path.is_relative_to("/usr/local")):
-        return None
-    return path
-
-
-@of_machine
-@cache
-def _digest(path: Path) -> str:
-    """The SHA-256 of a program, and of those of its shared libraries that are not the system's."""
-    lister = shutil.which("ldd")
-    listed = run([lister, path], check=False).output if lister else ""
-    loaded = (each.group(1) for each in map(_LOADED.search, listed.splitlines()) if each)
-    found = hashlib.sha256()
-    for part in (str(path), *sorted(loaded)):
-        if (own := own_file(part)) is not None:
-            with own.open("rb") as file:
-                found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
-
-
-@of_machine
-@cache
-def _version(tool: str, remedy: str | None) -> str:
-    found = re.search(r"version (\d+(?:\.\d+)*)", banner_of(tool, remedy))
-    if found is None:
-        raise EnvironmentLack(f"{tool} does not report its version", "run `mepof doctor`")
-    return found.group(1)

@@ -36,7 +36,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     # Whether a tree fits is tested with trees that do.
     nothing = SimpleNamespace(reasons=(), config=(), algorithms=())
     monkeypatch.setattr(attempt, "check_fit", lambda *given, **named: nothing)
-    monkeypatch.setattr(attempt, "select", lambda name: SimpleNamespace(name=name, version="22.1"))
+    monkeypatch.setattr(
+        attempt, "select", lambda name: SimpleNamespace(name=name, version_for=lambda arch: "22.1")
+    )
     return made
 
 

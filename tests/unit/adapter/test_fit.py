@@ -48,8 +48,7 @@ class Present(Clang):
 
     resources = Path()
 
-    @property
-    def version(self) -> str:
+    def version_for(self, arch: object) -> str:
         return "22.1.8"
 
     def resource_directory(self) -> Path:
@@ -215,11 +214,11 @@ def test_a_recompilation_option_of_another_compiler_is_not_listed(
     # The tree has no option of any of them.
     assert not of_gcc & looked_at(tree, toolchain).options.keys()
     gcc = Gcc("-12")
-    monkeypatch.setattr(Gcc, "version", "12.2.0")
+    monkeypatch.setattr(Gcc, "version_for", lambda self, arch: "12.2.0")
     assert not of_clang & check_fit(tree, X86, gcc, ("slim",), ()).options.keys()
     # One that is too old for an option is not another.
     monkeypatch.setitem(Clang.description.capabilities, "llvm-lto", 19)
-    monkeypatch.setattr(Present, "version", "16.0.6")
+    monkeypatch.setattr(Present, "version_for", lambda self, arch: "16.0.6")
     (reason, *_) = looked_at(tree, Present("-16")).options["ThinLTO"]
     assert reason.message == "it needs clang 19 or later, and clang-16 is 16.0.6"
 
@@ -291,7 +290,7 @@ def test_a_compiler_that_is_too_old_for_the_kernel_is_named(tree: Path, toolchai
 def test_an_algorithm_that_is_newer_than_the_compiler_says_which_it_needs(
     tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Present, "version", "16.0.6")
+    monkeypatch.setattr(Present, "version_for", lambda self, arch: "16.0.6")
     fit = looked_at(tree, Present("-16"))
     assert fit.builds(algorithm(fit, "pgo"))
     (reason,) = algorithm(fit, "propeller").reasons

@@ -85,7 +85,9 @@ class Site:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     nothing = SimpleNamespace(reasons=(), config=(), algorithms=())
     monkeypatch.setattr(attempt, "check_fit", lambda *given, **named: nothing)
-    monkeypatch.setattr(attempt, "select", lambda name: SimpleNamespace(name=name, version="22.1"))
+    monkeypatch.setattr(
+        attempt, "select", lambda name: SimpleNamespace(name=name, version_for=lambda arch: "22.1")
+    )
     monkeypatch.setattr(download, "_FIRST_WAIT", 0.001)
     root = tmp_path / "site"
     root.mkdir()

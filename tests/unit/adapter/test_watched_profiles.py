@@ -271,7 +271,7 @@ def test_what_is_not_comparable_is_trained_in_full(
         case "program":
             (world.root / "update.g4").write_text(PROGRAM.replace("kbench", "kbench O2"))
         case "compiler":
-            newer = SimpleNamespace(name="clang", version="23.1")
+            newer = SimpleNamespace(name="clang", version_for=lambda arch: "23.1")
             monkeypatch.setattr(attempt, "select", lambda name: newer)
         case "profile":
             (published / "adap.afdo").write_text("garbage")

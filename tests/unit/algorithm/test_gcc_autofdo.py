@@ -43,8 +43,7 @@ class Other(Gcc):
 
     number: str = ""
 
-    @property
-    def version(self) -> str:
+    def version_for(self, arch: object) -> str:
         return self.number
 
 

@@ -15,7 +15,7 @@ from mepof.plan.fingerprint import Ingredients
 from mepof.plan.model import HostInput, Step
 from mepof.plan.store import Store
 from mepof.process import look_again
-from mepof.toolchain.versions import banner_of
+from mepof.toolchain.programs import banner_of
 
 from .fake_steps import Fake
 

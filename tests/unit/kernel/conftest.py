@@ -15,7 +15,7 @@ from mepof import arch
 from mepof.kernel import kbuild
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
-from mepof.toolchain import versions
+from mepof.toolchain import programs
 from mepof.toolchain.protocol import Tools, select
 
 SPEC = BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
@@ -68,8 +68,8 @@ class Bench:
 
 
 def forget_tools() -> None:
-    versions.banner_of.cache_clear()
-    versions._version.cache_clear()
+    programs.banner_of.cache_clear()
+    programs.version_of.cache_clear()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from mepof.kernel.modules import Modules
 from mepof.kernel.objects import functions_in
 from mepof.process import run
 from mepof.toolchain import clang
+from mepof.toolchain.clang import Clang
 from mepof.toolchain.protocol import Tools, select
 
 from .conftest import SPEC, Bench, forget_tools
@@ -353,6 +354,13 @@ def test_a_build_by_another_compiler_is_not_equal(
     compiler.write_text(compiler.read_text().replace(VERSION, "22.1.9"))
     forget_tools()
     assert refused(bench, equal) == "compiler"
+
+
+def test_the_compiler_of_a_build_is_the_one_for_its_architecture(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Clang, "version_for", lambda self, arch: "1.2" if arch else VERSION)
+    assert origin(bench.build()).compiler == "1.2"
 
 
 def test_a_build_by_another_profile_below_is_not_equal(bench: Bench) -> None:

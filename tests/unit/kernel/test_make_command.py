@@ -16,7 +16,7 @@ from mepof import arch
 from mepof.kernel import kbuild, make_command, overlay
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import Completed, run
-from mepof.toolchain import versions
+from mepof.toolchain import programs
 from mepof.toolchain.protocol import Tools, select
 
 EXCLUDED = " ".join(each.match for each in overlay.exclusions())
@@ -30,12 +30,12 @@ CALLERS = (
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory with a toolchain and a tree."""
     monkeypatch.setenv("PATH", f"{write_tools(tmp_path / 'tools')}:/usr/bin:/bin")
-    versions.banner_of.cache_clear()
-    versions._version.cache_clear()
+    programs.banner_of.cache_clear()
+    programs.version_of.cache_clear()
     write_tree(tmp_path / "tree")
     yield tmp_path
-    versions.banner_of.cache_clear()
-    versions._version.cache_clear()
+    programs.banner_of.cache_clear()
+    programs.version_of.cache_clear()
 
 
 def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from writers.mini_kernel import SUFFIX
 
 from mepof.kernel import sharing
-from mepof.toolchain import versions
+from mepof.toolchain import programs, versions
 from mepof.toolchain.protocol import select
 
 from .conftest import SPEC, Bench
@@ -72,7 +72,7 @@ def test_objects_of_ones_own_compiler_are_known_by_what_it_starts_too(bench: Ben
     assert compiler_check(bench, f"gcc:{there}") == before
     with (here / "cc1").open("a") as file:
         file.write("# another pass\n")
-    versions._digest.cache_clear()
+    programs._digest.cache_clear()
     assert compiler_check(bench, f"gcc:{here}") != before
 
 

@@ -9,7 +9,7 @@ import pytest
 from writers.mini_kernel import write_tools
 
 from mepof.device.protocol import DEVICES
-from mepof.toolchain import clang, versions
+from mepof.toolchain import clang, programs, versions
 
 from .room import FakeDevice, Room, register, well
 
@@ -36,8 +36,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A miniature toolchain."""
     made = write_tools(tmp_path / "tools")
     monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
-    versions.banner_of.cache_clear()
-    versions._version.cache_clear()
+    programs.banner_of.cache_clear()
+    programs.version_of.cache_clear()
     yield made
-    versions.banner_of.cache_clear()
-    versions._version.cache_clear()
+    programs.banner_of.cache_clear()
+    programs.version_of.cache_clear()

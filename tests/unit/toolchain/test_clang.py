@@ -11,7 +11,7 @@ import pytest
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, Round, Use
 from mepof.errors import EnvironmentLack, InputError
-from mepof.toolchain import scheduling_models, versions
+from mepof.toolchain import programs, scheduling_models
 from mepof.toolchain.clang import Clang
 from mepof.toolchain.probe import look_for, toolchain_tools
 from mepof.toolchain.protocol import capabilities, check_requirements, select
@@ -21,7 +21,7 @@ CROSS = "--target=aarch64-linux-gnu"
 
 
 def forget() -> None:
-    for cached in (versions.banner_of, versions._version, versions._digest):
+    for cached in (programs.banner_of, programs.version_of, programs._digest):
         cached.cache_clear()
 
 

@@ -10,7 +10,7 @@ import pytest
 from mepof import arch
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import look_again, run
-from mepof.toolchain import versions
+from mepof.toolchain import programs
 from mepof.toolchain.gcc import TOOLCHAIN, Gcc
 from mepof.toolchain.protocol import Meaning, check_files, select
 
@@ -23,11 +23,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only directory on PATH, with binutils."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(arch, "machine", lambda: "x86_64")
-    versions.banner_of.cache_clear()
+    programs.banner_of.cache_clear()
     for name in BINUTILS:
         script(tmp_path / name, f"GNU {name} (GNU Binutils) 2.40\nor a later version")
     yield tmp_path
-    versions.banner_of.cache_clear()
+    programs.banner_of.cache_clear()
 
 
 def script(path: Path, prints: str) -> None:
@@ -121,8 +121,8 @@ def test_the_identity_of_a_cross_build_is_that_of_its_own_tools(machine: Path) -
     plain, before = GCC.identity(), GCC.identity(arm64)
     assert GCC.identity(arch.get("x86-64")) == plain
     install(machine, "12.3.0", cross)
-    versions.banner_of.cache_clear()
-    versions._digest.cache_clear()
+    programs.banner_of.cache_clear()
+    programs._digest.cache_clear()
     after = GCC.identity(arm64)
     assert after["gcc"].startswith("gcc-12 (Debian 12.3.0-14) 12.3.0")
     assert after["gcc"] != before["gcc"] and after["ld.bfd"] == before["ld.bfd"]
@@ -213,6 +213,56 @@ def test_a_directory_with_a_cross_compiler(machine: Path, tmp_path: Path) -> Non
     assert variables["CC"] == f"{inside}/{prefix}gcc"
     assert variables["LD"] == f"{inside}/{prefix}ld.bfd"
     assert variables["HOSTCC"] == "gcc"
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [
+        ("arm", "arm-none-eabi-"),
+        ("arm", "armv7a-unknown-linux-gnueabihf-"),
+        ("arm64", "aarch64-none-elf-"),
+        ("arm64", "aarch64-elf-"),
+    ],
+)
+def test_a_compiler_for_machines_without_a_system_compiles_kernels(
+    machine: Path, tmp_path: Path, name: str, prefix: str
+) -> None:
+    target, inside = arch.get(name), tmp_path / "bare"
+    inside.mkdir()
+    script(machine / "gcc", "gcc (Debian 12.2.0-14) 12.2.0")
+    for command in (*BINUTILS, "gcc-nm", "gcc-ar"):
+        script(inside / f"{prefix}{command}", f"GNU {command} (Arm GNU Toolchain) 2.41")
+    script(inside / f"{prefix}gcc", f"{prefix}gcc (Arm GNU Toolchain) 13.3.1 20240614")
+    found = select(f"gcc:{inside}")
+    assert found.tool("compiler", target) == f"{inside}/{prefix}gcc"
+    assert found.tool("nm", target) == f"{inside}/{prefix}nm"
+    assert found.make_variables(target)["CROSS_COMPILE"] == f"{inside}/{prefix}"
+    other = arch.get("arm64" if name == "arm" else "arm")
+    with pytest.raises(EnvironmentLack, match=f"no compiler for {other.name}"):
+        found.tool("compiler", other)
+
+
+def test_a_compiler_for_the_system_comes_before_one_without(tmp_path: Path) -> None:
+    """Also of what a merged directory has for both."""
+    for kind in ("eabi", "linux-gnueabihf"):
+        script(tmp_path / f"arm-none-{kind}-gcc", "gcc (Arm GNU Toolchain) 13.3.1")
+    assert select(f"gcc:{tmp_path}").tool("compiler", arch.get("arm")).endswith("gnueabihf-gcc")
+
+
+def test_a_compiler_of_programs_for_windows_is_none_for_kernels(tmp_path: Path) -> None:
+    script(tmp_path / "x86_64-w64-mingw32-gcc", "gcc (GCC) 13.3.0")
+    with pytest.raises(EnvironmentLack, match="does not have gcc"):
+        select(f"gcc:{tmp_path}")
+
+
+def test_the_version_is_that_of_the_compiler_for_an_architecture(machine: Path) -> None:
+    script(machine / "gcc", "gcc (Debian 14.2.0-8) 14.2.0")
+    script(machine / "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0")
+    found = select("gcc")
+    assert (found.version, found.version_for(arch.get("arm64"))) == ("14.2.0", "12.2.0")
+    assert found.version_for(arch.get("x86-64")) == "14.2.0"
+    with pytest.raises(EnvironmentLack, match="arm-linux-gnueabi-gcc is not installed"):
+        found.version_for(arch.get("arm"))
 
 
 def test_all_that_ones_own_compiler_starts_is_part_of_the_identity(

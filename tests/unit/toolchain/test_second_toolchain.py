@@ -25,7 +25,7 @@ from mepof.kernel.build_spec import PROFILES, BuildPaths, BuildSpec
 from mepof.kernel.objects import functions_in
 from mepof.process import run
 from mepof.registry import _names
-from mepof.toolchain import protocol, versions
+from mepof.toolchain import programs, protocol
 from mepof.toolchain.probe import toolchain_tools
 from mepof.toolchain.protocol import Tools, check_requirements, select
 
@@ -47,10 +47,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     spelling = {"-fprofile-use": "--counts", "-fno-profile-use": "--no-counts"}
     directory = write_tools(tmp_path / "tools", commands, spelling)
     monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
-    for forget in (_names, versions.banner_of, versions._version):
+    for forget in (_names, programs.banner_of, programs.version_of):
         forget.cache_clear()
     yield directory
-    for forget in (_names, versions.banner_of, versions._version):
+    for forget in (_names, programs.banner_of, programs.version_of):
         forget.cache_clear()
 
 
