@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,17 +27,15 @@ _FIXED = {
     "KBUILD_BUILD_HOST": "mepof",
     "KBUILD_BUILD_VERSION": "1",
 }
-# Kbuild would take these from the caller's environment, which no fingerprint covers.
-_CALLERS = (
-    "CROSS_COMPILE",
-    "HOSTCFLAGS",
-    "HOSTLDFLAGS",
-    "KCPPFLAGS",
-    "LLVM",
-    "LLVM_IAS",
-    "LOCALVERSION",
-    "USERCFLAGS",
-    "USERLDFLAGS",
+# What make, Kbuild, Kconfig and compressors would take from the caller's environment, which no
+# fingerprint covers. Android's kernels have the number of a CI's build in their release, and git
+# would tell a hook, or what it bisects by, about the caller's repository.
+_CALLERS = re.compile(
+    r"CONFIG_\w+|KCONFIG_\w+|KBUILD_(?!SIGN_PIN$)\w+|INSTALL_\w+|UIMAGE_\w+"
+    r"|(?:SUB|SRC)?ARCH|CROSS_COMPILE\w*|DTC|DTC_FLAGS|LLVM|LLVM_IAS|LOCALVERSION"
+    r"|(?:K|HOST|USER)(?:A|C|CPP|CXX|LD|RUST)FLAGS|HOST_EXTRA\w+|HOSTLDLIBS"
+    r"|BRANCH|BUILD_NUMBER|KMI_GENERATION|GIT_DIR|GIT_INDEX_FILE|GIT_WORK_TREE"
+    r"|GNUMAKEFLAGS|MAKEFILES|GZIP|XZ_DEFAULTS|XZ_OPT|ZSTD_\w+"
 )
 _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)(?: \[M\])?  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error|can't open file")
@@ -74,7 +73,9 @@ def words(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]
 def environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> dict[str, str | None]:
     """Independent of the caller's job server, locale, flags and settings of ccache."""
     return {
-        **dict.fromkeys(_CALLERS, ""),
+        **{name: None for name in os.environ if _CALLERS.fullmatch(name)},
+        # Where it is set, a release has no `+`.
+        "LOCALVERSION": "",
         "KCONFIG_CONFIG": ".config",
         "MAKEFLAGS": "",
         "MFLAGS": "",

@@ -20,15 +20,31 @@ from mepof.toolchain import programs
 from mepof.toolchain.protocol import Tools, select
 
 EXCLUDED = " ".join(each.match for each in overlay.exclusions())
+# What a shell may have, of kernels that were built by hand, a CI and a hook of git's.
 CALLERS = (
-    *("CROSS_COMPILE", "HOSTCFLAGS", "HOSTLDFLAGS", "KCPPFLAGS", "LLVM", "LLVM_IAS"),
-    *("LOCALVERSION", "USERCFLAGS", "USERLDFLAGS"),
+    *("ARCH", "SUBARCH", "CROSS_COMPILE", "CROSS_COMPILE_COMPAT", "LLVM", "LLVM_IAS", "DTC_FLAGS"),
+    *("HOSTCFLAGS", "HOSTCXXFLAGS", "HOSTLDFLAGS", "HOSTLDLIBS", "HOST_EXTRACFLAGS"),
+    *("KAFLAGS", "KCFLAGS", "KCPPFLAGS", "KRUSTFLAGS", "USERCFLAGS", "USERLDFLAGS"),
+    *(
+        "KBUILD_EXTMOD",
+        "KBUILD_OUTPUT",
+        "KBUILD_VERBOSE",
+        "KBUILD_BUILD_USER",
+        "KBUILD_MODPOST_WARN",
+    ),
+    *("KCONFIG_WERROR", "KCONFIG_WARN_UNKNOWN_SYMBOLS", "KCONFIG_ALLCONFIG", "KCONFIG_AUTOCONFIG"),
+    *("BUILD_NUMBER", "KMI_GENERATION", "BRANCH", "CONFIG_KASAN", "INSTALL_MOD_STRIP"),
+    *("GIT_DIR", "GNUMAKEFLAGS", "MAKEFILES", "XZ_OPT", "ZSTD_CLEVEL", "GZIP"),
 )
+# What a build may need of it.
+KEPT = ("HOME", "KBUILD_SIGN_PIN", "RUST_LIB_SRC", "TMPDIR")
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory with a toolchain and a tree."""
+    for name in CALLERS + KEPT:
+        monkeypatch.setenv(name, "callers")
     monkeypatch.setenv("PATH", f"{write_tools(tmp_path / 'tools')}:/usr/bin:/bin")
     programs.banner_of.cache_clear()
     programs.version_of.cache_clear()
@@ -80,7 +96,8 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
     ]
     content = select(f"clang{SUFFIX}").compiler_content(arch.get("x86-64"))
     environment = {
-        **dict.fromkeys(CALLERS, ""),
+        **dict.fromkeys(CALLERS),
+        "LOCALVERSION": "",
         **{"KCONFIG_CONFIG": ".config", "MAKEFLAGS": "", "MFLAGS": "", "MAKELEVEL": "0"},
         **{"LC_ALL": "C", "CCACHE_DIR": f"{root}/cache/ccache", "CCACHE_BASEDIR": str(root)},
         **{"CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"},
