@@ -36,6 +36,15 @@ _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
 _BASE = re.compile(r"#\s*base\s*:(.*)")
 _LOAD = re.compile(r"^#\s*load\s*:(.*)$", re.M)
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
+# What no text has.
+_BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
+# How compressed files begin, such as /proc/config.gz, and what prints their content.
+_COMPRESSED = {
+    b"\x1f\x8b": "zcat",
+    b"\xfd7zXZ": "xzcat",
+    b"\x28\xb5\x2f\xfd": "zstdcat",
+    b"BZh": "bzcat",
+}
 # Why an option did not take, and what lines call it that expect it.
 ABSENT = "this kernel has no such option"
 UNMET = "unmet dependency "
@@ -210,11 +219,25 @@ def stated_in(text: str) -> Iterator[tuple[str, str]]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        data = path.read_bytes()
     except OSError as error:
         raise InputError(f"the config {path} cannot be read: {error.strerror}") from error
+    for magic, reader in _COMPRESSED.items():
+        if data.startswith(magic):
+            raise InputError(
+                f"the config {path} is compressed",
+                f"decompress it: `{reader} {path} >./my.config`, and name ./my.config",
+            )
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not a Kconfig fragment: it is not text") from error
+        if _BINARY.search(data):
+            raise InputError(f"{path} is not a Kconfig fragment: it is not text") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}:{line}: what stands there is not UTF-8",
+            f"convert a copy: `iconv -f latin1 -t utf-8 {path} >./my.config`",
+        ) from error
 
 
 def _parse(line: str, origin: str) -> Setting | None:

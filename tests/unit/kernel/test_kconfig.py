@@ -156,3 +156,26 @@ def test_fragments_name_the_modules_that_guests_load(tmp_path: Path) -> None:
     assert kconfig.loaded([third]) is None
     third.write_text("# load:\n")
     assert kconfig.loaded([third]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("magic", "reader"),
+    [(b"\x1f\x8b", "zcat"), (b"\xfd7zXZ", "xzcat"), (b"\x28\xb5\x2f\xfd", "zstdcat")],
+)
+def test_a_compressed_configuration_is_told_how_to_be_read(
+    tmp_path: Path, magic: bytes, reader: str
+) -> None:
+    path = tmp_path / "config.gz"
+    path.write_bytes(magic + b"\x08\0\xff")
+    with pytest.raises(InputError, match="is compressed") as caught:
+        kconfig.merge([path])
+    assert f"`{reader} {path} >./my.config`" in str(caught.value.remedy)
+
+
+def test_a_configuration_is_utf_8_and_may_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "my.config"
+    path.write_bytes(b"\xef\xbb\xbfCONFIG_NET=y\r\n")
+    assert [(each.symbol, each.value) for each in kconfig.merge([path]).settings] == [("NET", "y")]
+    path.write_bytes("CONFIG_NET=y\n# für\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"my\.config:2: what stands there is not UTF-8"):
+        kconfig.merge([path])
