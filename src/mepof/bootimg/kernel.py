@@ -19,6 +19,7 @@ from mepof.bootimg.compression import (
 )
 from mepof.bootimg.device_tree import appended
 from mepof.bootimg.image import BootImage, Bytes, without_zeros
+from mepof.bootimg.mistaken import mistaken
 from mepof.errors import InputError
 from mepof.kernel.image import HEADER_BYTES, Image, check_size
 from mepof.kernel.image import recognise as recognise_image
@@ -186,8 +187,10 @@ def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> 
         )
     looked_into = given.head or given.compression is None
     if (former.image or not former.head) and looked_into and not given.image:
+        instead, _ = mistaken(new)
         raise InputError(
-            f"{what} is not a kernel that a boot loader starts, as the one in the image is",
+            f"{what} is not a kernel that a boot loader starts, as the one in the image is"
+            + (f", but {instead}" if instead else ""),
             "name the image that a build makes (Image, bzImage, zImage) or NAME.img of a run",
         )
     _check_whole(given, what)

@@ -83,6 +83,11 @@ def test_what_no_boot_loader_starts_does_not_replace_a_kernel(new: bytes) -> Non
     assert replaced(b"old", new, "none", "new") == new
 
 
+def test_what_is_given_in_place_of_a_kernel_is_named() -> None:
+    with pytest.raises(InputError, match="as the one in the image is, but a uImage of U-Boot"):
+        replaced(arm64_kernel(), b"\x27\x05\x19\x56" + bytes(60), None, "new")
+
+
 @pytest.mark.parametrize("new", [b"", device_tree(700, 9)])
 @pytest.mark.parametrize("old", [arm64_kernel(), compress(arm64_kernel(), "gzip") + TREES])
 def test_nothing_and_device_trees_alone_do_not_replace_a_kernel(old: bytes, new: bytes) -> None:
