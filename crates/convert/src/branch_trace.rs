@@ -263,6 +263,12 @@ fn refuse(
     if branches.any(|(from, to, _)| is_wanted(from) || is_wanted(to)) {
         return Ok(());
     }
+    if facts.offsets > 0 {
+        let what = "its branch stacks have offsets in place of addresses (-F brstackoff, where \
+            perf has no symbols of the kernel); print addresses: `perf script -F ip,brstack \
+            --show-mmap-events`";
+        return Err(TraceError::Unsupported { path: path.to_owned(), what: what.to_owned() }.into());
+    }
     Err(TraceError::OtherSpace { path: path.to_owned(), wanted, found }.into())
 }
 

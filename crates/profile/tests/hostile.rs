@@ -192,4 +192,6 @@ fn other_versions_and_sections_are_named() {
     malformed(&sections(&[(2, 0, b"\x01f\0"), (2, 3 << 32, &[1, 0, 0, 0, 0, 0, 0, 0, 0])]), "MD5");
     assert!(matches!(read(b""), Err(ReadError::UnknownFormat)));
     assert!(matches!(read(b"\x7fELF"), Err(ReadError::UnknownFormat)));
+    assert!(matches!(read(b"adcg*22B\0\0\0\0"), Err(ReadError::UnknownFormat)), "a .gcda");
+    assert!(matches!(read(b"adcg*704"), Err(ReadError::Truncated { .. })));
 }

@@ -102,9 +102,17 @@ impl From<WriteError> for Fault {
     }
 }
 
-/// A profile that cannot be read, with its path.
+/// A profile that cannot be read, with its path; what it is, if it is something else.
 pub(crate) fn damaged(path: &Path, error: &ReadError) -> Fault {
-    Fault::unreadable(path, error)
+    if !matches!(error, ReadError::UnknownFormat) {
+        return Fault::unreadable(path, error);
+    }
+    let what = match mepof_trace::input::format_of(path) {
+        Ok(_) => "this looks like a branch trace: convert it with `mepof profile convert`".into(),
+        Err(TraceError::UnknownFormat { found, .. }) if !found.contains("unknown kind") => found,
+        Err(_) => return Fault::unreadable(path, error),
+    };
+    Fault::unreadable(path, format!("not a sample profile: {what}"))
 }
 
 /// What came of writing to an output.

@@ -111,6 +111,8 @@ pub struct Facts {
     pub entries: Tally,
     /// Whether every branch was recorded, not a sample of them.
     pub exact: bool,
+    /// Samples of the kernel whose branches are at offsets in place of addresses.
+    pub offsets: u64,
     /// What a user should know, one line each.
     pub notes: Vec<String>,
 }

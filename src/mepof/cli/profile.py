@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from stat import S_ISREG
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +19,7 @@ from mepof.cli.application import Commands, completing
 from mepof.cli.cluster import Scheduler, TlsCa, TlsCert, TlsKey, Workers, tls_of
 from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, Output, output_file, print_json
+from mepof.cli.profile_inputs import check_files, check_there, objection
 from mepof.cli.profile_renew import renew
 from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
@@ -137,7 +137,7 @@ def convert(
         InputError: an input is given twice, or would be overwritten.
         WorkError: the verdict is poor, and --allow-poor was not given.
     """
-    _check_files(output, inputs, binary, kallsyms, *(modules or []))
+    check_files(output, inputs, binary, kallsyms, *(modules or []))
     with spooled(inputs) as files, _reading(files) as tell:
         recording = _recording(binary, files, input_format, modules, kallsyms, space, events, tell)
         done = json.loads(
@@ -293,9 +293,9 @@ def drift(
             f"{profile} is a profile of an instrumented kernel",
             "build the newer kernel with it: clang warns about functions that have changed",
         )
-    _check_there(new, "name the vmlinux of the newer kernel")
+    check_there(new, "name the vmlinux of the newer kernel")
     if old is not None:
-        _check_there(old, "name the vmlinux of the kernel that the profile was made from")
+        check_there(old, "name the vmlinux of the kernel that the profile was made from")
     done = json.loads(_engine.drift(profile, new, old))
     if as_json:
         print_json({"schema": "mepof-profile-drift/1", **done})
@@ -365,7 +365,7 @@ def heatmap(
     form = output.suffix.removeprefix(".").lower()
     if form not in ("png", "svg", "json"):
         raise InputError(f"{output} does not name a format of heatmaps", "use .png, .svg or .json")
-    _check_files(output, branches, binary, kallsyms)
+    check_files(output, branches, binary, kallsyms)
     with spooled(branches) as files, _reading(files) as tell:
         recording = _recording(binary, files, input_format, None, kallsyms, space, events, tell)
         done = json.loads(_engine.heatmap(recording, output, form=form, rows=rows, section=section))
@@ -385,18 +385,15 @@ def _recording(
     events: list[str] | None,
     tell: Callable[[int], None],
 ) -> _engine.Recording:
-    _check_there(binary, "name the vmlinux of the exact build that ran")
+    check_there(binary, "name the vmlinux of the exact build that ran")
     for trace in inputs:
-        _check_there(trace, "name a branch trace, or `-` for standard input")
+        check_there(trace, "name a branch trace, or `-` for standard input")
         if trace.is_dir() and not (trace / "data").exists():
-            raise InputError(
-                f"{trace} is a directory without perf's `data`",
-                "name a file, or what `perf record --threads` made",
-            )
+            raise InputError(*objection(trace))
     for module in modules or []:
-        _check_there(module, "name the module, as built: a file .ko")
+        check_there(module, "name the module, as built: a file .ko")
     if kallsyms is not None:
-        _check_there(kallsyms, "name a copy of the machine's /proc/kallsyms")
+        check_there(kallsyms, "name a copy of the machine's /proc/kallsyms")
     return _engine.Recording(
         binary,
         inputs,
@@ -407,47 +404,6 @@ def _recording(
         events=events or [],
         on_progress=tell,
     )
-
-
-def _check_files(output: Path, inputs: list[Path], *others: Path | None) -> None:
-    """Refuse to count an input twice, and to write over what is read.
-
-    Args:
-        others: what is read besides.
-
-    Raises:
-        InputError: the output is a file that is read, or an input is the same file as another one.
-    """
-    named: dict[tuple[int, int], Path] = {}
-    for path in inputs:
-        if (file := _regular_file(path)) and named.setdefault(file, path) is not path:
-            raise InputError(f"{path} is given twice", "name each input once")
-    read = {_regular_file(path) for path in (*inputs, *others) if path is not None} - {None}
-    if _regular_file(output) in read:
-        raise InputError(f"{output} would be overwritten", "name another file: -o OUT")
-
-
-def _regular_file(path: Path) -> tuple[int, int] | None:
-    """Device and inode of a regular file; None for what is something else or cannot be read."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):  # said where it is read
-        return None
-    return (status.st_dev, status.st_ino) if S_ISREG(status.st_mode) else None
-
-
-def _check_there(path: Path, remedy: str) -> None:
-    """Refuse a file that does not exist.
-
-    Args:
-        remedy: what to name instead.
-
-    Raises:
-        InputError: it does not.
-    """
-    with suppress(OSError):  # the engine says what else is wrong
-        if not path.exists():
-            raise InputError(f"{path}: no such file", remedy)
 
 
 @contextmanager

@@ -93,6 +93,11 @@ def test_a_directory_that_is_not_a_trace_has_a_remedy(record: Path, tmp_path: Pa
     error = failed("convert", *words)
     assert error.message == f"{tmp_path} is a directory without perf's `data`"
     assert error.remedy == "name a file, or what `perf record --threads` made"
+    (tmp_path / "perf.data").touch()
+    assert failed("convert", *words).remedy == f"name {tmp_path / 'perf.data'}"
+    (tmp_path / "kernel").mkdir()
+    (tmp_path / "kernel" / "metadata").touch()
+    assert "is a trace of LTTng (CTF)" in failed("convert", *words).message
 
 
 def test_standard_input_is_read_once(program: Path, tmp_path: Path) -> None:

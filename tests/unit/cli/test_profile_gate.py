@@ -332,6 +332,39 @@ def test_user_addresses_are_not_mistaken_for_another_kernel(
     assert "cycles:k" in said
 
 
+def test_offsets_are_not_mistaken_for_user_addresses(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    # As perf 6.12 prints `-F ip,brstackoff` and `-F +brstackoff` without the kernel's symbols.
+    of_address = " ffffffff83042683 0x426ee/0x42683/P/-/-/0//-  0x42779/0x426eb/P/-/-/0//-\n"
+    of_file = (
+        " a 1 [000] 1.0: 1 cycles:k: ffffffff83042683 [unknown] ([kernel.kallsyms]) 0x426ee "
+        "([kernel.kallsyms])/0x42683 ([kernel.kallsyms])/P/-/-/0//-\n"
+    )
+    for text in (of_address, of_file):
+        said = refused(2, *conversion(kernel[0], written(tmp_path / "perf.txt", text * 9)))
+        assert "have offsets in place of addresses (-F brstackoff" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b" ffffffff81000000 0x1/0x2/P/-/-/0\n", "branch trace: convert it with `mepof profile"),
+        (b"adcg*22B" + bytes(20), "GCC instrumented (.gcda)"),
+        (b"1 main 2a 1 foo 0 0 12\n", "a profile of BOLT"),
+        (gzip.compress(b"main:3:1\n"), "decompress it with `gunzip`"),
+        (b"hello\n", "neither text, nor LLVM's binary forms"),
+    ],
+)
+def test_what_is_no_profile_is_named(
+    tmp_path: Path, refused: Refused, content: bytes, what: str
+) -> None:
+    given = tmp_path / "given"
+    given.write_bytes(content)
+    said = refused(2, "show", given)
+    assert f"{given}: not a sample profile: " in said and what in said
+
+
 @pytest.mark.parametrize("verb", ["compare", "drift", "show"])
 def test_counts_of_an_instrumented_kernel(tmp_path: Path, refused: Refused, verb: str) -> None:
     counts = tmp_path / "kernel.profdata"

@@ -52,7 +52,13 @@ impl Version {
     }
 }
 
-/// Whether `bytes` begin as GCC's AutoFDO data do.
+/// What google/autofdo writes by default, and what LLVM reads.
+pub(super) const VERSION_4_7: u32 = u32::from_le_bytes(*b"*704");
+
+/// Whether `bytes` begin as GCC's AutoFDO data do. The counts of instrumented objects (`.gcda`) have
+/// the same magic, and the version of the compiler, such as `*22B`, where these have a number.
 pub fn is_gcov(bytes: &[u8]) -> bool {
-    bytes.starts_with(&MAGIC.to_le_bytes())
+    let Some(rest) = bytes.strip_prefix(&MAGIC.to_le_bytes()) else { return false };
+    let of_compiler = matches!(rest, [b'*' | b'e' | b'p', ..]);
+    !of_compiler || rest.starts_with(&VERSION_4_7.to_le_bytes())
 }

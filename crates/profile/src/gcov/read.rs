@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use super::form::{FUNCTIONS, MAGIC, MODULES, NAMES, SUMMARY, Version};
+use super::form::{FUNCTIONS, MAGIC, MODULES, NAMES, SUMMARY, VERSION_4_7, Version};
 use crate::cursor::Cursor;
 use crate::samples::merge_into;
 use crate::{Format, FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError};
-
-/// What google/autofdo writes by default, and what LLVM reads.
-const VERSION_4_7: u32 = u32::from_le_bytes(*b"*704");
 
 /// Reads GCC's AutoFDO data.
 ///

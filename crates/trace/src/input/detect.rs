@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 
+use super::foreign;
 use super::format::Format;
 use super::unsymbolized::is_counted;
 use crate::recorder_trace::MAGIC as RECORDER;
@@ -26,25 +27,17 @@ pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
     {
         return Ok(Format::BranchList);
     }
-    if let Some(name) = compression(head).or_else(|| of_magic(MAGICS, head)) {
+    if let Some(name) = foreign::binary(head) {
         return Err(name.to_owned());
     }
     if head.is_empty() {
         return Err("this is empty".to_owned());
     }
-    if head.contains(&0) {
+    // A few unreadable bytes within text are a damaged line.
+    if head.contains(&0) || head.iter().take(64).any(|&byte| byte < b'\t') {
         return Err("this is binary data of an unknown kind".to_owned());
     }
     text(head)
-}
-
-/// How what begins with `head` is compressed, and what decompresses it.
-pub(crate) fn compression(head: &[u8]) -> Option<&'static str> {
-    of_magic(COMPRESSED, head)
-}
-
-fn of_magic(magics: &[(&[u8], &'static str)], head: &[u8]) -> Option<&'static str> {
-    magics.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, name)| name)
 }
 
 fn text(head: &[u8]) -> Result<Format, String> {
@@ -55,17 +48,8 @@ fn text(head: &[u8]) -> Result<Format, String> {
     if lines().take(4).any(is_counted) {
         return Ok(Format::Unsymbolized);
     }
-    for (line, name) in lines().take(200).filter_map(|line| {
-        let (_, name) = TEXTS.iter().find(|(part, _)| memmem::find(line, part).is_some())?;
-        Some((line, name))
-    }) {
-        // perf script prints comments like those of perf report, but not these.
-        if line.starts_with(b"#") || name.contains("profile") {
-            return Err((*name).to_owned());
-        }
-    }
-    if lines().find(|line| !line.starts_with(b"#")).is_some_and(is_counted_function) {
-        return Err(AUTOFDO.to_owned());
+    if let Some(name) = foreign::text(head) {
+        return Err(name.to_owned());
     }
     let looks_like_perf_script = lines().any(|line| {
         let entry = memmem::find(line, b"0x").is_some() && line.contains(&b'/');
@@ -82,48 +66,6 @@ fn text(head: &[u8]) -> Result<Format, String> {
     }
     Err("this is text of an unknown kind".to_owned())
 }
-
-/// Whether a line is the head of a function in an AutoFDO profile: NAME:TOTAL:HEAD.
-fn is_counted_function(line: &[u8]) -> bool {
-    let mut parts = line.rsplitn(3, |&byte| byte == b':');
-    let mut number =
-        || parts.next().is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
-    number() && number() && parts.next().is_some_and(|name| !name.is_empty())
-}
-
-const AUTOFDO: &str =
-    "this is an AutoFDO profile already (`mepof profile merge` writes it in another format)";
-
-const COMPRESSED: &[(&[u8], &str)] = &[
-    (b"\x1f\x8b", "this is compressed with gzip (decompress it with `gunzip`)"),
-    (b"\x28\xb5\x2f\xfd", "this is compressed with zstd (decompress it with `unzstd`)"),
-    (b"\xfd7zXZ\0", "this is compressed with xz (decompress it with `unxz`)"),
-    (b"BZh", "this is compressed with bzip2 (decompress it with `bunzip2`)"),
-    (b"PK\x03\x04", "this is a zip archive (unpack it)"),
-];
-
-const MAGICS: &[(&[u8], &str)] = &[
-    (b"\x7fELF", "this is an ELF binary"),
-    (b"\xfflprofr\x81", "this is a raw profile of an instrumented kernel"),
-    (b"\x81rforpl\xff", "this is a raw profile of an instrumented kernel"),
-    (b"\xfflprofi\x81", "this is an indexed profile of an instrumented kernel"),
-    // The first bytes of `SPMagic` in LEB128, for the plain and the extensible binary form.
-    // Source: LLVM 22, llvm/include/llvm/ProfileData/SampleProf.h.
-    (b"\xff\xe5\xd0\xb1\xf4\xc9\x94\xa8", AUTOFDO),
-    (b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8", AUTOFDO),
-    (b"adcg", AUTOFDO),
-    (b"SIMPLEPERF", "this is a text report of simpleperf"),
-];
-
-const TEXTS: &[(&[u8], &str)] = &[
-    (b"# Overhead", "this is text of `perf report`; `perf script -F ip,brstack` has the branches"),
-    (b"# Samples:", "this is text of `perf report`; `perf script -F ip,brstack` has the branches"),
-    (
-        b"# Total Lost Samples",
-        "this is text of `perf report`; `perf script -F ip,brstack` has the branches",
-    ),
-    (b"# Func Hash:", "this is a profile of an instrumented kernel, as text"),
-];
 
 #[cfg(test)]
 mod tests {
@@ -166,6 +108,32 @@ mod tests {
             (b":ir\nf\n# Func Hash:\n94238966\n", "instrumented kernel"),
             (b"hello, world\n", "text of an unknown kind"),
             (b"\0\0\0\0", "binary data"),
+            (b"\x01\x02abc", "binary data"),
+            (&[&[b'a'; 257][..], b"ustar"].concat(), "tar archive"),
+            (b"BZh91AY&SY", "perf archive"),
+            (b"adcg*22B", ".gcda"),
+            (b"adcge51B", ".gcda"),
+            (b"adcg*704", "AutoFDO profile already"),
+            (b"adcg\x02\0\0\0", "AutoFDO profile already"),
+            (b"oncg*22B", ".gcno"),
+            (b"SIMPLEPERF\x01\0", "report of simpleperf"),
+            (b"Cmdline: /system/bin/simpleperf record\nArch: arm64\n", "report of simpleperf"),
+            (b"\x17\x08Dtracing6\0", "ftrace"),
+            (b"# tracer: function\n#\n  bash-1 [000] 12.3: do_sys_open <-x64\n", "ftrace"),
+            (b"\xc1\x1f\xfc\xc1", "LTTng"),
+            (b"/* CTF 1.8 */\n\ntrace {\n", "LTTng"),
+            (b"\x02\x82\x02\x82\x02\x82\x02\x82", "Intel PT"),
+            (b"\xff\xfe \0f\0", "UTF-16"),
+            (b"\n0x100@perf.data [0x80]: event: 10\n.\n. ... raw event: size 128 bytes\n", "-D"),
+            (b"\n Performance counter stats for 'ls':\n\n", "perf stat"),
+            (b"1 main 2a 1 foo 0 0 12\n1 foo 5 1 main 2f 0 12\n", "BOLT"),
+            (b"boltedcollection\n1 main 2a 1 foo 0 0 12\n", "BOLT"),
+            (b"---\nheader:\n  profile-version: 1\n", "BOLT"),
+            (b"B 4b196f 4b19e0 2 0\nF 41be50 41be50 3\n", "pre-aggregated"),
+            (b"v1\nf main\nc 0 1 2\n", "Propeller"),
+            (b"!main\n!!0 1 2\n", "Propeller"),
+            (b"swapper;do_idle;0x12 12\n", "flame graph"),
+            (b"{\"linux-perf-json-version\": 1}\n", "JSON"),
         ] {
             let found = detect(head).unwrap_err();
             assert!(found.contains(what), "{found}");

@@ -6,6 +6,7 @@
 
 pub mod branch_list;
 mod detect;
+mod foreign;
 mod format;
 mod gathered;
 mod options;
@@ -20,7 +21,7 @@ use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::{Facts, Sink, TraceError};
-pub(crate) use detect::compression;
+pub(crate) use foreign::compression;
 pub use format::{Format, UnknownFormat};
 use options::open;
 pub use options::{MAX_DISTINCT, Options};

@@ -85,3 +85,20 @@ fn a_host_is_no_guest() {
     }
     assert!(told.to_string().contains("perf kvm"), "{told}");
 }
+
+#[test]
+fn counts_are_no_samples() {
+    // A pipe with one PERF_RECORD_STAT: id, CPU, thread, value, enabled, running.
+    let mut counts = b"PERFILE2\x10\0\0\0\0\0\0\0".to_vec();
+    counts.extend(76_u32.to_le_bytes());
+    counts.extend([0, 0, 48, 0]);
+    counts.extend([0; 40]);
+    let told = error(&counts, Space::Kernel).to_string();
+    assert!(told.contains("`perf stat record`"), "{told}");
+}
+
+#[test]
+fn an_empty_file_is_called_empty() {
+    let told = error(b"", Space::Kernel).to_string();
+    assert!(told.contains("is empty"), "{told}");
+}

@@ -28,6 +28,7 @@ pub(crate) mod record {
     pub(crate) const HEADER_BUILD_ID: u32 = 67;
     pub(crate) const AUXTRACE_INFO: u32 = 70;
     pub(crate) const AUXTRACE: u32 = 71;
+    pub(crate) const STAT: u32 = 76;
     pub(crate) const EVENT_UPDATE: u32 = 78;
     pub(crate) const HEADER_FEATURE: u32 = 80;
     pub(crate) const COMPRESSED: u32 = 81;

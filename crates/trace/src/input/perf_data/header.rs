@@ -188,7 +188,11 @@ impl Header {
                 });
             }
             _ => {
-                let found = "it does not begin with PERFILE2".to_owned();
+                let found = match start.as_slice() {
+                    [] => "its `data` is empty: end `perf record` by SIGINT, not SIGKILL",
+                    _ => "it does not begin with PERFILE2",
+                };
+                let found = found.to_owned();
                 return Err(TraceError::UnknownFormat { path: input.path.to_owned(), found });
             }
         };

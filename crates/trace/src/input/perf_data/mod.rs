@@ -132,6 +132,11 @@ fn read_all<R: Read + Seek, S: Sink>(
              --output branch-list -i perf.data -o branch_list.data`"
                 .to_owned(),
         ),
+        None if session.seen.counted && !session.has_branch_stacks() => unsupported(
+            "it has the counts of `perf stat record`, and no branches; record with \
+             `perf record -b`"
+                .to_owned(),
+        ),
         _ => Ok(session.finish(&counts)),
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Seen {
     pub(crate) lost: u64,
     /// BPF programs, trampolines and similar code that was loaded while recording.
     pub(crate) symbols: u64,
+    /// `perf stat record` counted events.
+    pub(crate) counted: bool,
     pub(crate) auxtrace: Option<u32>,
     pub(crate) auxtrace_bytes: u64,
     pub(crate) simpleperf: bool,

@@ -193,6 +193,7 @@ impl<'a> Session<'a> {
             }
             record::THROTTLE => self.seen.throttled += 1,
             record::KSYMBOL => self.seen.symbols += 1,
+            record::STAT => self.seen.counted = true,
             record::HEADER_ATTR => {
                 let (attr, size) = Attr::read(body, self.order)?;
                 let order = self.order;

@@ -204,7 +204,8 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
         }
         return Err(unsupported(format!("it has no samples; {HOW}")));
     }
-    let mut facts = Facts { format: "perf script text".to_owned(), ..Facts::default() };
+    let mut facts =
+        Facts { format: "perf script text".to_owned(), offsets: found.offsets, ..Facts::default() };
     if found.names_used > 0 {
         if found.names_used < found.samples.used {
             let what = "some of its branch stacks have addresses, others names (-F brstacksym): \

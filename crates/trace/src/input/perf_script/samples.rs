@@ -36,6 +36,10 @@ enum Open {
 /// Distinct mappings and events that are kept; a machine has a few thousand modules and files.
 const MAX_MAPPINGS: usize = 1 << 16;
 const MAX_EVENTS: usize = 256;
+/// Above the offsets in any file with code, below where the kernel and most programs lie.
+const MAX_OFFSET: u64 = 1 << 30;
+/// The kernel's half of a 64-bit address space.
+const KERNEL_HALF: u64 = 1 << 63;
 /// Bytes of the names of all mappings together, and of the name of one event.
 const MAX_NAME_BYTES: usize = 16 << 20;
 const MAX_EVENT_NAME: usize = 256;
@@ -54,6 +58,8 @@ pub(super) struct Found<'a> {
     pub(super) names: u64,
     /// Samples with such a stack that were used.
     pub(super) names_used: u64,
+    /// Samples of the kernel whose branches are at offsets in place of addresses.
+    pub(super) offsets: u64,
     /// Names with offsets beyond their symbols.
     pub(super) beyond: u64,
     /// Where the first thing is that could not be read.
@@ -194,6 +200,7 @@ impl<'a> Found<'a> {
         self.not_taken = self.not_taken.saturating_add(other.not_taken);
         self.names = self.names.saturating_add(other.names);
         self.names_used = self.names_used.saturating_add(other.names_used);
+        self.offsets = self.offsets.saturating_add(other.offsets);
         self.beyond = self.beyond.saturating_add(other.beyond);
         self.first_malformed = match (self.first_malformed, other.first_malformed) {
             (Some(one), Some(another)) => Some(one.min(another)),
@@ -307,6 +314,13 @@ impl<'a> Samples<'a> {
             return;
         }
         found.samples.used = found.samples.used.saturating_add(count);
+        // `brstackoff`, by a perf that has no symbols of the kernel.
+        if self.stack.iter().all(|branch| branch.from.0.max(branch.to.0) < MAX_OFFSET)
+            && (sample.address.is_some_and(|address| address.0 >= KERNEL_HALF)
+                || memmem::find(entries, b"[kernel.kallsyms])").is_some())
+        {
+            found.offsets = found.offsets.saturating_add(count);
+        }
         sample.branches = &self.stack;
         sink.sample(&sample);
     }
