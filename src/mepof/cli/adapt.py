@@ -36,13 +36,13 @@ _MODULE = re.compile(r"\.ko(\.(gz|xz|zst))?$")
 # Symbols that are named for all modules together.
 _MOST = 5
 
-app = Commands(help="Fit an optimisation to another kernel.")
+app = Commands(help="Check whether mepof, a profile or modules fit another kernel.")
 
 
 # A group of one command would stand for it.
 @app.callback()
 def _group() -> None:
-    """Fit an optimisation to another kernel."""
+    """Check whether mepof, a profile or modules fit another kernel."""
 
 
 @app.command("check")
@@ -159,7 +159,7 @@ def judged(
     old: Annotated[
         str, typer.Argument(help="Source of the kernel that was profiled.", metavar="OLD")
     ],
-    new: Annotated[str, typer.Argument(help="Source of another kernel.", metavar="NEW")],
+    new: Annotated[str, typer.Argument(help="Source of the other kernel.", metavar="NEW")],
     arch: Annotated[str, typer.Option(help="Architecture.", metavar="NAME")] = (
         architectures.DEFAULT
     ),

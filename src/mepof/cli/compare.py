@@ -76,7 +76,7 @@ def compare(
     """Boot installed kernels in turns, count on each, and compare them.
 
     GRUB boots each kernel once, and its default again after any other reset. The machine returns
-    to that at the end, whatever happens. The same command continues a comparison that was
+    to the default at the end, after an error too. The same command continues a comparison that was
     interrupted; on this machine itself, it does so after each reboot.
 
     Raises:
@@ -92,7 +92,10 @@ def compare(
 
     here = _here() if ssh is None else None
     if len(set(kernels)) < max(2, len(kernels)):
-        raise InputError("give at least two kernels, each once", "see `ls /boot/vmlinuz-*` there")
+        raise InputError(
+            "at least two kernels are needed, and none may be named twice",
+            "`ls /boot/vmlinuz-*` on that machine shows their releases",
+        )
     whole = programs_on(programs, ssh)
     fewest, most = chosen_repetitions(repetitions)
     preparation = load_preparation(kind)

@@ -50,8 +50,8 @@ def prepare(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Command, after `--`, that runs here on the prepared machine, which is then "
-            "restored. Without one, it stays prepared until `mepof device restore`.",
+            help="Command, after `--`, to run on this machine; when it ends, the prepared machine "
+            "is restored. Without one, that stays prepared until `mepof device restore`.",
             metavar="COMMAND",
         ),
     ] = None,

@@ -36,11 +36,14 @@ def phone(
         ),
     ],
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.", metavar="N")
+        int,
+        typer.Option(
+            min=0, max=65535, help="Port of fastboot; 0 for any that is free.", metavar="N"
+        ),
     ] = 5554,
     udp: Annotated[bool, typer.Option("--udp", help="Speak fastboot over UDP, not TCP.")] = False,
     adb_port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Port at which adb finds it.", metavar="N")
+        int, typer.Option(min=1, max=65535, help="Port of adb.", metavar="N")
     ] = 5556,
     kernel: Annotated[
         Path | None,
@@ -76,8 +79,8 @@ def phone(
     fault: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"What goes wrong: {', '.join(_FAULTS)}. Append @ram, @a or @b to one of what is "
-            "started. May be repeated.",
+            help=f"What goes wrong: {', '.join(_FAULTS)}. Repeat it for several. To limit one "
+            f"of {', '.join(IN_KERNEL)} to one way of starting, append @ram, @a or @b.",
             metavar="NAME",
             autocompletion=completing(*_FAULTS),
         ),

@@ -42,7 +42,7 @@ Like = Annotated[
     Path | None,
     typer.Option(
         "--like",
-        help="Profile of the build that all must be of.  [default: the oldest]",
+        help="Profile of the build that all profiles must be of.  [default: the oldest]",
         metavar="PROFILE",
     ),
 ]
@@ -116,7 +116,9 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
         tls=options.tls,
     )
     if options.executor not in (None, "local", "dask"):
-        raise InputError(f"profiles cannot be merged by `{options.executor}`", "local or dask")
+        raise InputError(
+            f"profiles cannot be merged by `{options.executor}`", "choose local or dask"
+        )
     if options.executor == "dask":
         from mepof.executor.dask import mapping
 

@@ -44,7 +44,7 @@ StoreRoot = Annotated[
     Path | None,
     typer.Option(
         "--store",
-        help="Store of everything that runs made.  [default: $MEPOF_STORE or ~/.cache/mepof]",
+        help="Store, where all artifacts are kept.  [default: $MEPOF_STORE or ~/.cache/mepof]",
         metavar="DIR",
     ),
 ]
@@ -79,14 +79,14 @@ def run(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show which steps would run, why and how long.")
+        bool, typer.Option("--dry-run", help="Show which steps would run, why, and for how long.")
     ] = False,
     perf_data: Annotated[
         list[Path] | None,
         typer.Option(
             "--perf-data",
-            help="Branch trace that a real machine recorded on the profiled kernel, used instead "
-            "of the device; repeat it for each round.",
+            help="Branch trace that a real machine recorded while it ran the profiled kernel, "
+            "used instead of the device's; repeat it for each round.",
             metavar="FILE",
         ),
     ] = None,

@@ -31,7 +31,10 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 is any.", metavar="N")
+        int,
+        typer.Option(
+            min=0, max=65535, help="Port to listen on; 0 for any that is free.", metavar="N"
+        ),
     ] = 8340,
     token: Annotated[
         bool,

@@ -22,14 +22,14 @@ from mepof.executor.stores import default_shared
 from mepof.plan.remote import Remote
 from mepof.plan.store import default_store
 
-app = Commands(help="Find what runs made, and share it with other machines.")
+app = Commands(help="Find a run's artifacts, and share the store.")
 
 _MIB = 1 << 20
 
 
 @app.command()
 def push(store: StoreRoot = None, shared_store: Shared = None, as_json: Json = False) -> None:
-    """Push every finished step of the store of this machine.
+    """Push every finished step in the store of this machine.
 
     Raises:
         InputError: no shared store is named.
@@ -127,7 +127,7 @@ def path_of(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print where what the steps of a run made lies in its store.
+    """Print the directory of each artifact of a run.
 
     Raises:
         InputError: no run wrote to the directory, or it did not get to that step.

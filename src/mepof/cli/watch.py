@@ -42,7 +42,9 @@ _PAUSE_SECONDS = 600.0
 
 
 def watch(
-    file: Annotated[Path, typer.Argument(help="What to follow.", metavar="FILE.toml")],
+    file: Annotated[
+        Path, typer.Argument(help="Description of what to follow.", metavar="FILE.toml")
+    ],
     once: Annotated[
         bool, typer.Option("--once", help="Poll once, process what is new, and exit.")
     ] = False,
@@ -52,12 +54,14 @@ def watch(
     release: Annotated[
         str | None,
         typer.Option(
-            "--release", help="With --history, say all that happened to it.", metavar="NAME"
+            "--release",
+            help="With --history, say everything that happened to this release.",
+            metavar="NAME",
         ),
     ] = None,
     again: Annotated[
         str | None,
-        typer.Option("--again", help="Process a release again that was held back.", metavar="NAME"),
+        typer.Option("--again", help="Process again a release that was held back.", metavar="NAME"),
     ] = None,
     executor: Where = "local",
     store: StoreRoot = None,

@@ -202,8 +202,8 @@ def test_a_machine_that_cannot_count_is_not_rebooted(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((PLAIN,), "give at least two kernels"),
-        ((PLAIN, PLAIN), "give at least two kernels"),
+        ((PLAIN,), "at least two kernels are needed"),
+        ((PLAIN, PLAIN), "at least two kernels are needed"),
         ((PLAIN, "6.13"), "GRUB's menu has no kernel `6.13`"),
         ((PLAIN, OPT, "--repetitions", "no"), "invalid repetitions `no`"),
         ((PLAIN, OPT, "--prepare", "android"), "is not a machine that boots installed kernels"),
