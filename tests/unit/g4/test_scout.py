@@ -86,6 +86,13 @@ def test_where_nothing_can_be_scouted_the_whole_kernel_is_instrumented(program: 
     assert plan(program).steps == plan_without(program).steps
 
 
+def test_branches_of_a_real_machine_are_of_the_kernel_without_a_scout() -> None:
+    opt = "opt /src autofdo rand kbench O2."
+    built, recorded = plan(f"set scout off.\n{opt}"), plan(opt, "perf.data")
+    assert built.step("opt/instrument") == recorded.step("opt/instrument")
+    assert built.step("opt/instrument") != plan(opt).step("opt/instrument")
+
+
 def test_the_scout_has_as_many_cpus_as_the_training() -> None:
     made = plan("set cpus 2.\nopt /src pgo rand kbench O2.")
     assert made.step("opt/scout").params["cpus"] == made.step("opt/collect").params["cpus"] == 2
