@@ -77,4 +77,5 @@ def version_of(tree: Path, origin: Path | str | None = None) -> KernelVersion:
             f"{name} is not a kernel source tree: its Makefile does not state a version"
         )
     candidate = re.search(r"^EXTRAVERSION\s*=\s*-rc(\d+)", head, re.M)
-    return KernelVersion(*numbers, None if candidate is None else int(candidate[1]))
+    version, patchlevel, sublevel = numbers
+    return KernelVersion(version, patchlevel, sublevel, int(candidate[1]) if candidate else None)

@@ -368,8 +368,8 @@ class Versions(Generic[T]):
         )
         for path in (inside / tool, *reversed(versioned)):
             if is_launched(path):
-                found = find(path.name)
-                behind = Path(found).resolve().parent if found else "DIRECTORY"
+                real = find(path.name)
+                behind = Path(real).resolve().parent if real else "DIRECTORY"
                 return (
                     f"{path.name} there is a link to {path.resolve()}, which starts another one: "
                     f"name the directory of that, as in {chosen.family}:{behind}"

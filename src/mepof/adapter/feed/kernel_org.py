@@ -97,10 +97,8 @@ def _release(name: str, source: str, follow: Follow) -> Release:
     form = _VERSION.fullmatch(name)
     version = None
     if form is not None:
-        *numbers, candidate = form.groups()
-        version = KernelVersion(
-            *(int(part or 0) for part in numbers), None if candidate is None else int(candidate)
-        )
+        first, second, third = (int(part or 0) for part in form.groups()[:3])
+        version = KernelVersion(first, second, third, int(form[4]) if form[4] else None)
     return Release(name, _address(name, source, follow), version)
 
 
