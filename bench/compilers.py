@@ -22,7 +22,7 @@ from pathlib import Path
 from measure import outcomes
 from measure.outcomes import Outcome, failed, figures
 
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "bench" / "compilers" / "tiny.config"

@@ -47,7 +47,7 @@ from mepof.measure.native import (
 )
 from mepof.plan.model import Plan, Result
 from mepof.process import run
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "native_cycles"

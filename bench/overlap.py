@@ -27,7 +27,7 @@ from mepof.app.apps import load_app
 from mepof.kernel.description import BuildDescription
 from mepof.plan.store import default_store
 from mepof.suite.cases import load_suite, suite_names
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "docs" / "benchmarks" / "overlap"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mepof.toolchain.protocol import DEFAULT
+from mepof.toolchain.named import DEFAULT
 
 MEPOF = Path(sys.executable).parent / "mepof"
 _TOOLCHAIN = re.compile(r"^set toolchain ([\w-]+)", re.MULTILINE)

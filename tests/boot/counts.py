@@ -10,7 +10,7 @@ from mepof.kernel.description import BuildDescription
 from mepof.kernel.selection import Selection
 from mepof.process import run
 from mepof.toolchain import gcda
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 # Kinds of counters: gcc/gcov-counter.def.
 SIZES, TARGETS, FIRST_RUN = 3, 4, 7

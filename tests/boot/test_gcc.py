@@ -13,7 +13,7 @@ from mepof.executor.programs import plan_of
 from mepof.executor.protocol import Finished
 from mepof.g4 import Source
 from mepof.kernel.description import BuildDescription, Safety
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 from .counts import check_gcc_counts
 

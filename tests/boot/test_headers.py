@@ -22,7 +22,8 @@ from mepof.package.protocol import FORMATS, Kernel
 from mepof.plan.model import Plan
 from mepof.process import run
 from mepof.spec.kernel_source import KernelSource
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 # It compiles a kernel, though a tiny one.
 pytestmark = [pytest.mark.boot, pytest.mark.rounds]

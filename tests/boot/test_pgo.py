@@ -15,7 +15,8 @@ from mepof.device.protocol import DEVICES, Session
 from mepof.errors import WorkError
 from mepof.executor.protocol import Finished
 from mepof.process import run
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 from .conftest import session_of
 

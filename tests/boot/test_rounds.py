@@ -15,7 +15,7 @@ from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.safeguard import OptOut
 from mepof.kernel.vmlinux import Vmlinux
 from mepof.profile.artifact import ProfileDescription
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 pytestmark = [pytest.mark.boot, pytest.mark.rounds]
 

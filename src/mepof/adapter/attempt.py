@@ -48,7 +48,7 @@ from mepof.source.download import Missing
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.kernel_package import KernelPackage
 from mepof.spec.kernel_source import KernelSource
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 #: Runs the program in a file, with a directory for its results, as ``mepof run`` does. What is
 #: settled of its sources is in ``pins.json`` beside it, if anything is.

@@ -25,7 +25,8 @@ from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
 from mepof.source.directory import links_out, taken
-from mepof.toolchain.protocol import TOOLCHAINS, Toolchain, oldest_with
+from mepof.toolchain.named import oldest_with
+from mepof.toolchain.protocol import TOOLCHAINS, Toolchain
 
 # Of what machines need, on wherever no file turns it off.
 _ON_BY_DEFAULT = frozenset({"ACPI"})

@@ -9,7 +9,8 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
 from mepof.profile.artifact import files_of
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 
 def check_profile(given: Path, algorithms: Sequence[str], toolchain: str) -> None:

@@ -30,7 +30,7 @@ from mepof.plan.model import HostInput, Input, Plan
 from mepof.plan.preflight import unreadable
 from mepof.source.protocol import source_of
 from mepof.spec.kernel_source import KernelSource
-from mepof.toolchain.protocol import DEFAULT, select
+from mepof.toolchain.named import DEFAULT, select
 
 _MODULE = re.compile(r"\.ko(\.(gz|xz|zst))?$")
 # Symbols that are named for all modules together.

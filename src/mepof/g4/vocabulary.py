@@ -33,7 +33,7 @@ from mepof.suite.cases import (
     metric_names,
     printing_groups,
 )
-from mepof.toolchain import protocol as toolchain
+from mepof.toolchain import named as toolchain
 
 
 def vocabulary() -> Vocabulary:

@@ -22,7 +22,8 @@ from mepof.profile.aging import Aged, Decay
 from mepof.profile.published import published
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import Weighted, whole_weights
-from mepof.toolchain.protocol import FunctionCount, Toolchain, Tools, installed_with
+from mepof.toolchain.named import installed_with
+from mepof.toolchain.protocol import FunctionCount, Toolchain, Tools
 
 #: The capability of a toolchain that counts in this format.
 LLVM_INSTRUMENTATION = "llvm-instrumentation"

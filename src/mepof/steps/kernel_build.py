@@ -50,8 +50,9 @@ from mepof.steps.kernel_ingredients import (
     requirements,
 )
 from mepof.suite.cases import selfcheck
+from mepof.toolchain.named import check_files, check_requirements, select
 from mepof.toolchain.programs import banner_of, identified
-from mepof.toolchain.protocol import Tools, check_files, check_requirements, select
+from mepof.toolchain.protocol import Tools
 
 _BOOT_SECONDS = 120.0
 # Of a search: a kernel hangs if it is silent for so long, and for so many times as long as another

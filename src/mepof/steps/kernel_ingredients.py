@@ -22,7 +22,8 @@ from mepof.plan.body import StepContext
 from mepof.plan.typed import In
 from mepof.profile.artifact import ProfileDescription, profile_directory
 from mepof.spec.kernel_build import KernelBuild
-from mepof.toolchain.protocol import Tools, check_requirements, select
+from mepof.toolchain.named import check_requirements, select
+from mepof.toolchain.protocol import Tools
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from mepof.plan.model import HostInput, Input, Step
 from mepof.process import find_tool, version_line
 from mepof.spec.kernel_package import KernelPackage
 from mepof.steps.kernel_ingredients import ingredients_of, requirements
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 _VERSION = re.compile(r"\d+(\.\d+)*(-rc\d+)?")
 

@@ -20,7 +20,8 @@ from mepof.profile.artifact import ProfileDescription
 from mepof.profile.quality import Quality
 from mepof.scenario.collection import Collection
 from mepof.spec.profile_convert import ProfileConvert
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 
 class ProfileConvertBody:

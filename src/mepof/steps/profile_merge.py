@@ -13,7 +13,8 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.artifact import ProfileDescription, executed_objects, profile_directory
 from mepof.spec.profile_merge import ProfileMerge
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 
 class ProfileMergeBody:

@@ -15,7 +15,8 @@ from mepof.profile.aging import Decay
 from mepof.profile.artifact import ProfileDescription, executed_objects, profile_directory
 from mepof.scenario.collection import Collection
 from mepof.spec.profile_renew import ProfileRenew
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 
 class ProfileRenewBody:

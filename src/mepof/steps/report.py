@@ -44,7 +44,8 @@ from mepof.scenario.collection import Collection
 from mepof.scenario.protocol import SCENARIOS
 from mepof.spec.report import Report, ReportedImage, ReportedProfile
 from mepof.suite.cases import CaseId
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 _WORK_PHASES = ("build", "boot", "run", "convert")
 

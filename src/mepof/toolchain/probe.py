@@ -14,7 +14,8 @@ from typing import Literal
 from mepof import arch
 from mepof.errors import MepofError
 from mepof.process import run
-from mepof.toolchain.protocol import DEFAULT, TOOLCHAINS
+from mepof.toolchain.named import DEFAULT
+from mepof.toolchain.protocol import TOOLCHAINS
 
 State = Literal["ok", "too old", "missing", "broken", "too little"]
 Version = tuple[int, ...]

@@ -17,6 +17,7 @@ from mepof import arch
 from mepof.arch import Guest
 from mepof.errors import MepofError
 from mepof.toolchain import guest, scheduling_models
+from mepof.toolchain.named import DEFAULT
 from mepof.toolchain.probe import (
     CORE_MODELS,
     EXTRAS,
@@ -31,7 +32,7 @@ from mepof.toolchain.probe import (
     parse_version,
     toolchain_tools,
 )
-from mepof.toolchain.protocol import DEFAULT, TOOLCHAINS
+from mepof.toolchain.protocol import TOOLCHAINS
 
 _GIB = 1 << 30
 # An unpacked kernel takes 1.7 GB and every build of `slim` 0.2 GB; the compiler cache grows.

@@ -13,7 +13,7 @@ from mepof.adapter import attempt
 from mepof.kernel.selection import SelectedObject, Selection
 from mepof.plan.store import Store
 from mepof.process import Completed, run
-from mepof.toolchain.protocol import select as toolchain
+from mepof.toolchain.named import select as toolchain
 
 from .world import PROGRAM, World, events, finish
 

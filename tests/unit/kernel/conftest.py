@@ -16,7 +16,8 @@ from mepof.kernel import kbuild
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
 from mepof.toolchain import programs
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 SPEC = BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
 

@@ -16,7 +16,7 @@ from writers.mini_kernel import SUFFIX
 from mepof.errors import Interrupted, WorkError
 from mepof.kernel import earlier, kbuild, objtool
 from mepof.kernel.build_spec import BuildSpec, FileFlags
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 from .conftest import SPEC, Bench
 

@@ -19,7 +19,8 @@ from mepof.kernel import installed
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.process import run
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 from .conftest import forget_tools
 

@@ -25,7 +25,8 @@ from mepof.kernel.objects import functions_in
 from mepof.process import run
 from mepof.toolchain import clang
 from mepof.toolchain.clang import Clang
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 from .conftest import SPEC, Bench, forget_tools
 

@@ -12,7 +12,7 @@ from mepof import arch
 from mepof.kernel import make_command
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 THIN = BuildSpec(
     arch.get("x86-64"), (), config_lines=("CONFIG_LTO_CLANG_THIN=y",), ldflags=("-mllvm", "-some=1")

@@ -9,7 +9,7 @@ import pytest
 
 from mepof.kernel import overlay
 from mepof.process import run
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 #: What the kernel's headers have, as far as the overlay replaces it.
 _HEADERS = {

@@ -17,7 +17,8 @@ from mepof.kernel import kbuild, make_command, overlay
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import Completed, run
 from mepof.toolchain import programs
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 EXCLUDED = " ".join(each.match for each in overlay.exclusions())
 # What a shell may have, of kernels that were built by hand, a CI and a hook of git's.

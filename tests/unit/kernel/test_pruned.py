@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from mepof.kernel.sharing import write_compile
-from mepof.toolchain.protocol import Toolchain, select
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Toolchain
 
 HEADER = """\
 #define TWICE(value) ((value) * 2)

@@ -12,7 +12,7 @@ from writers.mini_kernel import SUFFIX
 
 from mepof.kernel import sharing
 from mepof.toolchain import programs, versions
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 from .conftest import SPEC, Bench
 

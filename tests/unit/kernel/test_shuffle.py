@@ -9,7 +9,7 @@ import pytest
 
 from mepof.kernel import link_order
 from mepof.process import run
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 SCRIPT = """SECTIONS {
   . = 0x1000;

@@ -16,7 +16,7 @@ from mepof.package.debian_archive import fields, read_control
 from mepof.plan.body import StepContext
 from mepof.plan.model import HostInput, Json, Step
 from mepof.steps.kernel_package import BODY
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 from .room import Room
 

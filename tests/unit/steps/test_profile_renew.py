@@ -19,7 +19,7 @@ from mepof.profile.counts import read_counts
 from mepof.profile.quality import Quality
 from mepof.scenario.collection import Collection
 from mepof.steps import profile_renew
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 from .room import ORIGIN, Room, describe
 

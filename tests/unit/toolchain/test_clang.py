@@ -13,8 +13,8 @@ from mepof.algorithm.protocol import ALGORITHMS, Round, Use
 from mepof.errors import EnvironmentLack, InputError
 from mepof.toolchain import programs, scheduling_models
 from mepof.toolchain.clang import Clang
+from mepof.toolchain.named import capabilities, check_requirements, select
 from mepof.toolchain.probe import look_for, toolchain_tools
-from mepof.toolchain.protocol import capabilities, check_requirements, select
 
 TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata")
 CROSS = "--target=aarch64-linux-gnu"

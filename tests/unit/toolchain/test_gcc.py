@@ -12,7 +12,8 @@ from mepof.errors import EnvironmentLack, InputError
 from mepof.process import look_again, run
 from mepof.toolchain import programs
 from mepof.toolchain.gcc import TOOLCHAIN, Gcc
-from mepof.toolchain.protocol import Meaning, check_files, select
+from mepof.toolchain.named import check_files, select
+from mepof.toolchain.protocol import Meaning
 
 BINUTILS = ("ld.bfd", "ar", "nm", "objcopy")
 GCC = Gcc("-12")

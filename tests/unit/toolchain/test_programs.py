@@ -10,7 +10,7 @@ import pytest
 from mepof import arch
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import look_again
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 CLANG = ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata")
 GCC = ("gcc", "ld.bfd", "ar", "nm", "objcopy")

@@ -25,9 +25,10 @@ from mepof.kernel.build_spec import PROFILES, BuildPaths, BuildSpec
 from mepof.kernel.objects import functions_in
 from mepof.process import run
 from mepof.registry import _names
-from mepof.toolchain import programs, protocol
+from mepof.toolchain import named, programs
+from mepof.toolchain.named import check_requirements, select
 from mepof.toolchain.probe import toolchain_tools
-from mepof.toolchain.protocol import Tools, check_requirements, select
+from mepof.toolchain.protocol import Tools
 
 NAME = "mcc-22"
 ENTRY_POINTS = "[mepof.toolchain]\nmcc = writers.second_toolchain:TOOLCHAIN\n"
@@ -55,8 +56,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_programs_can_name_it_and_each_of_its_versions(tools: Path) -> None:
-    assert {"mcc", "mcc-22", "mcc-2", "clang", "clang-22"} <= set(protocol.names())
-    assert vocabulary().toolchains == protocol.names()
+    assert {"mcc", "mcc-22", "mcc-2", "clang", "clang-22"} <= set(named.names())
+    assert vocabulary().toolchains == named.names()
     for name, sound in (("mcc", True), ("mcc-22", True), ("mcc-1", False), ("mccc", False)):
         program = parse(Source("p.g4", f"set toolchain {name}\n")).program
         assert (check(program, vocabulary()) == ()) == sound, name

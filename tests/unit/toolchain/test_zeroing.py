@@ -16,7 +16,7 @@ import pytest
 from mepof.kernel.options import options
 from mepof.process import run
 from mepof.toolchain import clang
-from mepof.toolchain.protocol import select
+from mepof.toolchain.named import select
 
 _SOURCE = """
 struct lock { long a[24]; };
