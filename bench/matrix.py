@@ -191,7 +191,7 @@ would, with the configuration `slim`, trained by 24 actions of `rand kbench` and
 suite `mepof`. The figures are percent fewer kernel instructions than in the plain kernel of the
 same compiler, *counted* in the emulator; geometric means over eight cases. A cell that is *refused*
 does not fit, as [`mepof adapt check`](../adapt.md) says in seconds; one that *failed* fits, and was
-not built or did not boot. *Not run* says nothing: {known} of {cells} cells have been tried.
+not built or did not boot. {known} of {cells} cells have been tried.
 
 {sections}
 ## What was measured
