@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -12,8 +11,8 @@ from pathlib import Path
 from mepof import arch
 from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
-from mepof.device import agent, module_archive, modules
-from mepof.device.protocol import DEVICES, INITRAMFS, Session
+from mepof.device import module_archive
+from mepof.device.protocol import DEVICES
 from mepof.errors import WorkError, listed
 from mepof.kernel import (
     base,
@@ -26,19 +25,17 @@ from mepof.kernel import (
     outside,
     rewriting,
 )
-from mepof.kernel.bootable import Trials, not_to_instrument
-from mepof.kernel.build_spec import BuildPaths, BuildSpec, FileFlags
+from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.kernel.configure import DROPPED
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.modules import unbuilt
-from mepof.kernel.objects import OBJECTS, functions_in
+from mepof.kernel.objects import functions_in
 from mepof.kernel.options import options
 from mepof.kernel.release import release_of
-from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.kernel.selection import Selection, fitting
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
-from mepof.spec.kernel_build import BootCheck, KernelBuild
+from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.kernel_source import KernelSource
 from mepof.steps.kernel_ingredients import (
     Ingredients,
@@ -49,16 +46,12 @@ from mepof.steps.kernel_ingredients import (
     may_have_modules,
     requirements,
 )
+from mepof.steps.kernel_trials import KernelTrials
 from mepof.suite.cases import selfcheck
 from mepof.toolchain.named import check_files, check_requirements, select
 from mepof.toolchain.programs import banner_of, identified
 from mepof.toolchain.protocol import Tools
 
-_BOOT_SECONDS = 120.0
-# Of a search: a kernel hangs if it is silent for so long, and for so many times as long as another
-# took to boot and to check itself.
-_MIN_SILENCE = 30.0
-_SLOWER = 3
 # MiB that a link takes at most: estimates, by which a cluster puts few of them on one machine.
 _MEMORY, _LTO_MEMORY = 3072, 8192
 # What the identity calls the files that the configuration names.
@@ -211,12 +204,13 @@ class _Build:
                 self.context.note(objtool.summary(warned))
             self.note_unused_exclusions()
             return
+        trials = KernelTrials(self.context, asked.arch, asked.boot, self.ingredients, self.once)
         if asked.instrumented is not None and not (
             ALGORITHMS.get(asked.instrumented.algorithm).records_branches
         ):
-            self.bootable(asked.boot)
+            trials.instrumented()
         else:
-            self.safely(asked.boot)
+            trials.profiled()
         self.note_unused_exclusions()
         self.note_rewritten()
         if asked.uses and not self.ingredients.use.same_source:
@@ -330,161 +324,6 @@ class _Build:
                 context.output, spec.arch.guest, objcopy, context.work, context.run, self._chosen
             )
         return warned
-
-    def safely(self, check: BootCheck[Path]) -> None:
-        """Build a kernel that boots, leaving out the parts of the profile that prevent it."""
-        context = self.context
-        released = ""
-        # The profile did not cause the warnings that objtool also gives without it.
-        accepted: frozenset[objtool.Warned] = frozenset()
-
-        def trial(opt_out: OptOut) -> WorkError | None:
-            nonlocal released, accepted
-            tried = self.ingredients.without(opt_out, context.work, self.tools)
-            try:
-                warned = self.once(tried)
-                if opt_out == EVERYTHING:
-                    accepted = warned
-                elif not warned <= accepted:
-                    raise objtool.Unclean(warned - accepted)
-                released = self._boot(check)
-            except WorkError as error:
-                return error
-            return None
-
-        opt_out = OptOut()
-        failure = trial(opt_out)
-        if failure is not None:
-            opt_out = smallest_opt_out(
-                failure, trial, lambda: functions_in(context.output), context.note
-            )
-            if opt_out == OptOut():
-                context.note(
-                    "objtool gives the same warnings without the profile: all of it is used"
-                )
-                failure = None
-            else:
-                context.note(f"left out of the profile: {opt_out}")
-        Safety(
-            booted=True,
-            self_check="passed",
-            release=released,
-            opt_out=opt_out,
-            failure=None if failure is None else failure.message,
-            objtool=tuple(str(each) for each in sorted(accepted)),
-        ).write(context.output)
-
-    def bootable(self, check: BootCheck[Path]) -> None:
-        """Build an instrumented kernel that boots, without instrumenting what prevents it."""
-        context = self.context
-        spec = self.ingredients.spec()
-        flags = self.ingredients.addition().opt_out
-        released = ""
-        silence = Session.boot_seconds
-
-        def build(opt_out: OptOut) -> None:
-            left_out = FileFlags(opt_out.files, flags)
-            # The same build as with these files in `set exclude`.
-            self.once(replace(spec, selected=(*spec.selected, left_out)))
-            shutil.copyfile(context.output / OBJECTS, context.work / OBJECTS)
-
-        def boot(opt_out: OptOut) -> WorkError | None:
-            nonlocal released, silence
-            build(opt_out)
-            started = time.monotonic()
-            try:
-                released = self._boot(check, () if opt_out.files else self._talkative(), silence)
-            except WorkError as error:
-                return error
-            # On this machine, today, a boot is over in this time: half of all trials hang.
-            longest = max(_MIN_SILENCE, _SLOWER * (time.monotonic() - started))
-            silence = min(Session.boot_seconds, longest)
-            return None
-
-        trials = Trials(context.work / "trials.json", boot, context.note)
-        opt_out = OptOut()
-        failure = trials(opt_out)
-        if failure is not None:
-            if not flags:  # this algorithm instruments all files or none
-                raise failure
-            earlier = None if check.earlier is None else Safety.read(check.earlier)
-            files = not_to_instrument(
-                failure,
-                trials,
-                self._counting(),
-                () if earlier is None else earlier.opt_out.files,
-                context.note,
-            )
-            opt_out = OptOut(files=tuple(sorted(files)))
-            context.note(f"not instrumented, so that the kernel boots: {opt_out}")
-        if trials.built != opt_out or failure is None:
-            # An earlier attempt found it, or the kernel was talkative when it booted.
-            build(opt_out)
-            released = self._boot(check)
-        Safety(
-            booted=True,
-            self_check="passed",
-            release=released,
-            opt_out=opt_out,
-            failure=None if failure is None else failure.message,
-            objtool=(),
-            trials=len(trials),
-        ).write(context.output)
-
-    def _counting(self) -> dict[str, list[str]]:
-        """The functions of the last trial, by the objects that may be instrumented."""
-        found, listed = (
-            functions_in(self.context.work),
-            self.context.output / EXECUTED_OBJECTS,
-        )
-        if not listed.exists():
-            return found
-        counting = frozenset(listed.read_text(encoding="utf-8").split())
-        return {name: functions for name, functions in found.items() if name in counting}
-
-    def _talkative(self) -> tuple[str, ...]:
-        """Parameters by which a kernel prints how far it comes."""
-        machine = arch.get(self.asked.arch).machine
-        early = () if machine is None or not machine.early_console else (machine.early_console,)
-        return ("initcall_debug", "ignore_loglevel", *early)
-
-    def _boot(
-        self,
-        check: BootCheck[Path],
-        parameters: tuple[str, ...] = (),
-        silence: float = Session.boot_seconds,
-    ) -> str:
-        """Boot the new kernel and run its self-check; returns its release.
-
-        Args:
-            parameters: added to its command line.
-            silence: for so many seconds, it may be silent while it boots.
-        """
-        context = self.context
-        request = agent.Exec(selfcheck(), _BOOT_SECONDS)
-        session = Session(
-            arch=self.asked.arch,
-            kernel=context.output / "kernel",
-            initramfs=check.guest / INITRAMFS,
-            requests=(request,),
-            seed=check.seed,
-            cpus=check.cpus,
-            parameters=parameters,
-            boot_seconds=silence,
-        )
-        device = DEVICES.get(check.device)
-        outcome = modules.boot(
-            device,
-            session,
-            context.output,
-            context.work / "boot",
-            context.run,
-            lambda count: None,
-        )
-        agent.expect_success(request, outcome.replies[0])
-        if not parameters:
-            context.note(f"Linux {outcome.release} booted and passed its self-check")
-        return outcome.release
 
     def note_release(self) -> None:
         """Show the release where another build of the tree may add its commit."""
