@@ -69,7 +69,9 @@ def image_of(app: OwnApp, description: Path, arch: str) -> Image:
 
 def _layout(base: Path, image: str) -> tuple[Path, str | None]:
     """The directory or tarball of an image, and its tag, if it is named."""
-    path, _, tag = image.partition(":")
+    path, tag = image, ""
+    if not (base / image).exists():
+        path, _, tag = image.partition(":")
     remedy = registry_remedy(image, base)
     if remedy is not None and ("://" in image or not (base / path).exists()):
         raise InputError(f"the image `{image}` is not below {base}", remedy)

@@ -21,7 +21,7 @@ from mepof.app.image.layers import without_link
 from mepof.app.image.read import read_image
 from mepof.app.laid import Laid, resolve
 from mepof.app.own import load_own
-from mepof.app.own_files import all_files, own_files
+from mepof.app.own_files import all_files, image_of, own_files
 from mepof.errors import InputError
 
 Member = tuple[str, bytes | None, dict[str, object]]
@@ -279,6 +279,11 @@ def described(directory: Path, image: str) -> Path:
             "skopeo copy docker://acme/shop:1.2 oci:BASE/shop, and name shop",
         ),
         ("./none", "none does not exist", "name a path below BASE"),
+        (
+            "root.tar.lz4",
+            "is compressed by lz4, not a tarball",
+            "unlz4 BASE/root.tar.lz4 BASE/root.tar",
+        ),
         ("none.tar.gz", "none.tar.gz does not exist", "name a path below BASE"),
         ("docker", "it has no file oci-layout", "to another directory: skopeo copy docker-daemon:"),
         ("app.toml", "app.toml is not a tarball: ", "name an OCI image layout, what `docker save`"),
@@ -296,6 +301,7 @@ def test_what_is_not_a_layout_is_refused_before_anything_is_built(
 ) -> None:
     (tmp_path / "docker").mkdir()
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "root.tar.lz4").write_bytes(b"\x04\x22\x4d\x18" + bytes(2000))
     (tmp_path / "root.squashfs").write_bytes(b"hsqs" + bytes(2000))
     (tmp_path / "root.ext4").write_bytes(bytes(0x438) + b"\x53\xef" + bytes(2000))
     path = described(tmp_path, image)
@@ -465,6 +471,12 @@ def test_what_is_compressed_and_not_a_tarball_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a cpio archive, not a tarball") as raised:
         read_image(path, None, "x86-64")
     assert f"bsdtar -cf {tmp_path}/rootfs.tar @{path}" in str(raised.value.remedy)
+
+
+def test_a_name_with_a_colon_is_that_of_a_file_if_there_is_one(tmp_path: Path) -> None:
+    tarball(tmp_path / "root:2.tar", ("etc/x", b"", {}))
+    path = described(tmp_path, "root:2.tar")
+    assert image_of(load_own(path), path, "x86-64").files.keys() == {"etc/x"}
 
 
 def test_a_tarball_that_is_cut_off_is_damaged(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ _DISK = "virt-tar-out -a {file} / {tar}, of guestfs-tools"
 
 # Offset and bytes there; what it is, and the command. Sources: Linux's Documentation/filesystems
 # (squashfs, erofs, ext4) and Documentation/driver-api/early-userspace/buffer-format.rst, QEMU's
-# docs/interop/qcow2.txt, the UEFI specification, zip's APPNOTE.
+# docs/interop/qcow2.txt, the UEFI specification, the LZ4 frame format, zip's APPNOTE.
 _KNOWN: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"hsqs", "a squashfs image", "sqfs2tar {file} > {tar}, of squashfs-tools-ng"),
     (0x438, b"\x53\xef", "an ext4 image", _MOUNT),
@@ -24,6 +24,7 @@ _KNOWN: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"QFI\xfb", "a disk of a virtual machine", _DISK),
     (512, b"EFI PART", "a disk with partitions", _DISK),
     (510, b"\x55\xaa", "a disk with partitions", _DISK),
+    (0, b"\x04\x22\x4d\x18", "compressed by lz4", "unlz4 {file} {tar}"),
     (0, b"PK\x03\x04", "a zip archive", "unpack it, and pack its files: tar -C DIR -cf {tar} ."),
 )
 
