@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from mepof import magic
 from mepof.bootimg.compression import Damaged, decode, recognise
 from mepof.bootimg.layout import BOOT_MAGIC, VENDOR_MAGIC
 from mepof.kernel.image import HEADER_BYTES
 from mepof.kernel.image import recognise as recognise_image
+from mepof.magic import Magic
 
 _DEFAULT = "name boot.img, init_boot.img or vendor_boot.img"
 _UNPACK = "unpack it, and the zip or payload.bin in it, until there is a boot.img"
@@ -27,29 +29,32 @@ _UEFI = "mepof packs Android's images only: install the kernel as a package (`se
 # libavb's avb_vbmeta_image.h and libufdt's dt_table.h; vboot_reference's keyblock, Sony's mkelf;
 # Linux's fs/ext4/ext4.h, fs/erofs/erofs_fs.h, include/linux/f2fs_fs.h, fs/squashfs/squashfs_fs.h
 # and Documentation/driver-api/early-userspace/buffer-format.rst.
-_KNOWN: tuple[tuple[int, bytes, str, str], ...] = (
-    (0, b"PK\x03\x04", "a zip archive", _UNPACK),
-    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
-    (0, b"CrAU", "the payload of an OTA", "extract its partition `boot` with a payload dumper"),
-    (0, b"\x3a\xff\x26\xed", "a sparse image", "convert it: `simg2img FILE boot.img`"),
-    (257, b"ustar", "a tar archive", "unpack it: `tar -xf FILE`"),
-    (0, b"DHTB", "signed for Unisoc", "remove the 512 bytes of DHTB before the boot image"),
-    (4096, b"gDla", "super.img (dynamic partitions)", _BESIDE),
-    (0, b"gDla", "super_empty.img (dynamic partitions)", _BESIDE),
-    (0, b"AVB0", "a vbmeta image", _SHOWN),
-    (0, b"\xd7\xb7\xab\x1e", "a dtbo image", _SHOWN),
-    (0, b"\x27\x05\x19\x56", "a uImage of U-Boot", _UBOOT),
-    (0, b"\x7fELF\1\1\1\x61", "a boot image of Sony's, an ELF file", "unpack it with `unpackelf`"),
-    (0, b"\x7fELF", "an ELF file", _ELF),
-    (0, b"CHROMEOS", "a kernel partition of ChromeOS", "make a new one with `vbutil_kernel`"),
-    (0, b"07070", "a ramdisk without a boot image", _RAMDISK),
-    (1080, b"\x53\xef", "a file system (ext4)", _BESIDE),
-    (1024, b"\xe2\xe1\xf5\xe0", "a file system (erofs)", _BESIDE),
-    (1024, b"\x10\x20\xf5\xf2", "a file system (f2fs)", _BESIDE),
-    (0, b"hsqs", "a file system (squashfs)", _BESIDE),
-    (54, b"FAT", "a file system (FAT)", _BESIDE),
-    (82, b"FAT32", "a file system (FAT)", _BESIDE),
-    (512, b"EFI PART", "a whole disk", "copy its partition `boot`, which `fdisk -l FILE` lists"),
+_KNOWN: tuple[tuple[Magic, tuple[str, str]], ...] = (
+    (magic.ZIP, ("a zip archive", _UNPACK)),
+    ((0, b"7z\xbc\xaf\x27\x1c"), ("a 7z archive", _UNPACK)),
+    ((0, b"CrAU"), ("the payload of an OTA", "extract its partition `boot` with a payload dumper")),
+    ((0, b"\x3a\xff\x26\xed"), ("a sparse image", "convert it: `simg2img FILE boot.img`")),
+    (magic.TAR, ("a tar archive", "unpack it: `tar -xf FILE`")),
+    ((0, b"DHTB"), ("signed for Unisoc", "remove the 512 bytes of DHTB before the boot image")),
+    ((4096, b"gDla"), ("super.img (dynamic partitions)", _BESIDE)),
+    ((0, b"gDla"), ("super_empty.img (dynamic partitions)", _BESIDE)),
+    ((0, b"AVB0"), ("a vbmeta image", _SHOWN)),
+    ((0, b"\xd7\xb7\xab\x1e"), ("a dtbo image", _SHOWN)),
+    ((0, b"\x27\x05\x19\x56"), ("a uImage of U-Boot", _UBOOT)),
+    (
+        (0, b"\x7fELF\1\1\1\x61"),
+        ("a boot image of Sony's, an ELF file", "unpack it with `unpackelf`"),
+    ),
+    ((0, b"\x7fELF"), ("an ELF file", _ELF)),
+    ((0, b"CHROMEOS"), ("a kernel partition of ChromeOS", "make a new one with `vbutil_kernel`")),
+    ((0, b"07070"), ("a ramdisk without a boot image", _RAMDISK)),
+    (magic.EXT4, ("a file system (ext4)", _BESIDE)),
+    (magic.EROFS, ("a file system (erofs)", _BESIDE)),
+    (magic.F2FS, ("a file system (f2fs)", _BESIDE)),
+    (magic.SQUASHFS, ("a file system (squashfs)", _BESIDE)),
+    ((54, b"FAT"), ("a file system (FAT)", _BESIDE)),
+    ((82, b"FAT32"), ("a file system (FAT)", _BESIDE)),
+    (magic.GPT, ("a whole disk", "copy its partition `boot`, which `fdisk -l FILE` lists")),
 )
 _TREE, _IMAGES = b"\xd0\x0d\xfe\xed", b"\0\0\0\x01images\0"
 _SECTOR = 512
@@ -87,9 +92,8 @@ _ALONE = ("a kernel", "a ramdisk")
 
 def _begun(head: bytes) -> tuple[str, str]:
     """What begins so, and the remedy; empty words if that is not known."""
-    for offset, magic, what, remedy in _KNOWN:
-        if head[offset : offset + len(magic)] == magic:
-            return what, remedy
+    if known := magic.first(head, _KNOWN):
+        return known
     if head.startswith(_TREE):
         if _IMAGES in head:
             return "a FIT image of U-Boot", _UBOOT

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import bz2
 import errno
-import gzip
-import lzma
 import os
-import shutil
-import zlib
 from pathlib import Path
-from typing import IO, cast
 from uuid import uuid4
 
+from mepof import compressed, magic
 from mepof.errors import InputError, WorkError
 from mepof.process import Completed, find_tool
 from mepof.source.directory import GENERATED, note_left_out
@@ -20,17 +15,16 @@ from mepof.source.protocol import Workshop
 from mepof.toolchain.protocol import Run
 
 # The first bytes of what tar unpacks.
-_XZ, _GZIP, _BZIP2, _ZSTD, _LZIP = b"\xfd7zXZ\0", b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"LZIP"
-_COMPRESSED = (_XZ, _GZIP, _BZIP2, _ZSTD, _LZIP)
-# Where the header of a plain tar archive has its magic number.
-_TAR_AT, _TAR = 257, b"ustar"
+_LZIP = b"LZIP"
+_COMPRESSED = (*compressed.STREAMS, magic.ZSTD, _LZIP)
+_HEAD_BYTES = 512
 
 
 def is_tarball(path: Path) -> bool:
     """Whether a file begins as a tarball does, compressed or not."""
     with path.open("rb") as file:
-        head = file.read(_TAR_AT + len(_TAR))
-    return head.startswith(_COMPRESSED) or head[_TAR_AT:] == _TAR
+        head = file.read(_HEAD_BYTES)
+    return head.startswith(_COMPRESSED) or magic.has(head, magic.TAR)
 
 
 def extract(
@@ -79,33 +73,21 @@ def decompress(tarball: Path, target: Path, runner: Run, origin: Path | str) -> 
         WorkError: the disk is full.
     """
     with tarball.open("rb") as file:
-        head = file.read(len(_XZ))
+        head = file.read(_HEAD_BYTES)
     if head.startswith(_LZIP):
         raise InputError(
             f"{origin} is compressed by lzip, and its signature is of the uncompressed tar",
             "name a .tar.xz, or with signature=… a signature of the file itself",
         )
-    if head.startswith(_ZSTD):
+    if head.startswith(magic.ZSTD):
         zstd = find_tool("zstd", "apt-get install zstd")
         _check(runner([zstd, "-dqf", "-o", target, tarball], check=False), origin)
         return
     try:
-        with _opened(tarball, head) as source, target.open("wb") as file:
-            shutil.copyfileobj(source, file, 1 << 20)
-    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the file
-            raise
+        with tarball.open("rb") as source, target.open("wb") as file:
+            compressed.copy(source, file, head)
+    except compressed.Damaged as error:
         raise InputError(f"{origin} cannot be unpacked: {error}") from error
-
-
-def _opened(path: Path, head: bytes) -> IO[bytes]:
-    if head.startswith(_XZ):
-        return lzma.open(path)
-    if head.startswith(_GZIP):
-        return cast(IO[bytes], gzip.open(path))
-    if head.startswith(_BZIP2):
-        return bz2.open(path)
-    return path.open("rb")
 
 
 def _check(done: Completed, origin: Path | str) -> None:

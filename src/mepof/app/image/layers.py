@@ -6,31 +6,22 @@ archive where they lie. So no name in a layer ever becomes a path of this machin
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
 import shutil
 import tarfile
 import tempfile
-import zlib
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from hashlib import file_digest
-from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from mepof import compressed
 from mepof.app.laid import Laid, Member, resolve, resolve_parent
 from mepof.errors import InputError, WorkError
+from mepof.magic import XZ, ZSTD
 from mepof.process import find_tool, run
 
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_STREAMS: dict[bytes, Callable[[IO[bytes]], BufferedIOBase]] = {
-    b"\x1f\x8b": lambda blob: gzip.GzipFile(fileobj=blob),
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
-    b"BZh": bz2.BZ2File,
-}
-_MAGIC_BYTES = max(map(len, _STREAMS))
+_MAGIC_BYTES = len(XZ)  # the longest
 # The image specification, "Whiteouts": layer.md of opencontainers/image-spec.
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
@@ -40,7 +31,7 @@ HIDDEN = frozenset(("dev", "proc", "sys", "tmp"))
 
 def is_compressed(blob: IO[bytes]) -> bool:
     """Whether it is compressed as layers are; it is left where it is."""
-    return _magic(blob).startswith((_ZSTD, *_STREAMS))
+    return _magic(blob).startswith((ZSTD, *compressed.STREAMS))
 
 
 def decompressed(
@@ -66,9 +57,7 @@ def decompressed(
         new = Path(scratch) / "tar"
         try:
             _decompress(blob, new, Path(scratch))
-        except (OSError, EOFError, zlib.error, lzma.LZMAError, WorkError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # of a file, not of what is in it
+        except (compressed.Damaged, WorkError) as error:
             raise InputError(f"{what} is damaged: {error}") from error
         if of_content:
             with new.open("rb") as file:
@@ -86,19 +75,14 @@ def _magic(blob: IO[bytes]) -> bytes:
 
 def _decompress(blob: IO[bytes], new: Path, scratch: Path) -> None:
     start = _magic(blob)
-    if start.startswith(_ZSTD):
+    if start.startswith(ZSTD):
         packed = scratch / "zst"
         with packed.open("wb") as file:
             shutil.copyfileobj(blob, file)
         run([find_tool("zstd", "apt-get install zstd"), "-dq", "-o", new, packed])
         return
-    streams = [opened for magic, opened in _STREAMS.items() if start.startswith(magic)]
     with new.open("wb") as file:
-        for opened in streams:
-            with opened(blob) as stream:
-                shutil.copyfileobj(stream, file)
-        if not streams:
-            shutil.copyfileobj(blob, file)
+        compressed.copy(blob, file, start)
 
 
 def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> list[str]:
