@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from pydantic import Field, RootModel
 
-from mepof.app.image.layers import decompressed, overlay
 from mepof.app.image.model import Config, Document, Image, wanted
-from mepof.app.image.written import AGAIN, Written, read, sha256_of
-from mepof.app.laid import Laid
+from mepof.app.image.written import AGAIN, Layer, Written, lay, read, sha256_of
 from mepof.errors import InputError
-from mepof.plan.store import default_store
 
 #: The file that every archive has.
 MARKER = "manifest.json"
@@ -48,10 +45,9 @@ def read_archive(archive: Written, name: str | None, arch: str) -> Image:
         raise InputError(f"{archive.path} has no image: its {MARKER} lists none", AGAIN)
     if len(named) != 1:
         known = sorted(tag for each in entries for tag in each.tags or ())
+        found = f"{len(named)} images" if named else f"no image `{name}`"
         raise InputError(
-            f"{archive.path} has no image `{name}`"
-            if not named
-            else f"{archive.path} has {len(named)} images",
+            f"{archive.path} has {found}",
             f'known: {", ".join(known or ["none"])}; name one: `image = "{archive.path.name}:TAG"`',
         )
     (entry,) = named
@@ -65,12 +61,8 @@ def read_archive(archive: Written, name: str | None, arch: str) -> Image:
         raise InputError(
             f"{archive.path} has {len(entry.layers)} layers, and digests of {len(digests)}", AGAIN
         )
-    files: dict[str, Laid] = {}
-    left_out: list[str] = []
-    cached = default_store() / "cache" / "layers"
-    for layer, digest in zip(entry.layers, digests, strict=True):
-        what = f"the layer {layer} of {archive.path}"
-        with archive.open(layer) as file:
-            plain = decompressed(file, sha256_of(archive, digest), cached, what, of_content=True)
-        left_out += overlay(files, plain, what)
-    return config.image(files, left_out)
+    layers = (
+        Layer(name, name, sha256_of(archive, digest))
+        for name, digest in zip(entry.layers, digests, strict=True)
+    )
+    return config.image(*lay(archive, layers, of_content=True))

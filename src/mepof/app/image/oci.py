@@ -10,12 +10,18 @@ from hashlib import file_digest
 
 from pydantic import Field
 
-from mepof.app.image.layers import decompressed, overlay
 from mepof.app.image.model import Config, Document, Image, wanted
-from mepof.app.image.written import AGAIN, AnyDocument, Written, read, sha256_of
-from mepof.app.laid import Laid
+from mepof.app.image.written import (
+    AGAIN,
+    AnyDocument,
+    Layer,
+    Written,
+    cache,
+    lay,
+    read,
+    sha256_of,
+)
 from mepof.errors import InputError
-from mepof.plan.store import default_store
 
 #: The file that every layout has.
 MARKER = "oci-layout"
@@ -90,17 +96,7 @@ def read_layout(layout: Written, name: str | None, arch: str) -> Image:
             f'name one: `image = "{layout.path.name}:TAG"`',
         )
     ((manifest, config),) = found.values()
-    files: dict[str, Laid] = {}
-    left_out: list[str] = []
-    cached = default_store() / "cache" / "layers"
-    for layer in manifest.layers:
-        what = f"the layer {layer.digest[:19]} of {layout.path}"
-        digest = layer.digest.removeprefix("sha256:")
-        # The digest is checked when the layer enters the cache.
-        name = _blob(layout, layer, check=not (cached / f"{digest}.tar").is_file())
-        with layout.open(name) as file:
-            left_out += overlay(files, decompressed(file, digest, cached, what), what)
-    return config.image(files, left_out)
+    return config.image(*lay(layout, (_layer(layout, each) for each in manifest.layers)))
 
 
 def _manifests(
@@ -119,6 +115,13 @@ def _manifests(
 
 def _read(layout: Written, descriptor: _Descriptor, model: type[AnyDocument]) -> AnyDocument:
     return read(layout, _blob(layout, descriptor), model)
+
+
+def _layer(layout: Written, descriptor: _Descriptor) -> Layer:
+    digest = sha256_of(layout, descriptor.digest)
+    # It is checked when the layer enters the cache.
+    name = _blob(layout, descriptor, check=not (cache() / f"{digest}.tar").is_file())
+    return Layer(name, descriptor.digest[:19], digest)
 
 
 def _blob(layout: Written, descriptor: _Descriptor, check: bool = True) -> str:

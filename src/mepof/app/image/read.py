@@ -29,15 +29,14 @@ def read_image(path: Path, name: str | None, arch: str) -> Image:
         InputError: it holds no such image, or is damaged.
         EnvironmentLack: it needs a program that is missing.
     """
-    check_image(path)
     with opened(path) as files:
         # Archives of `docker save` have had both since version 25.
         if files.has(oci.MARKER):
             return oci.read_layout(files, name, arch)
+        if not isinstance(files, Tarball):
+            raise _not_a_layout(path)
         if files.has(docker.MARKER):
             return docker.read_archive(files, name, arch)
-        if not isinstance(files, Tarball):
-            raise AssertionError("a directory that check_image takes is a layout")
         if name is not None:
             raise InputError(
                 f"{path} is a root file system, which has no tag `{name}`",
@@ -52,15 +51,18 @@ def check_image(path: Path) -> None:
     Raises:
         InputError: it does not; the remedy makes one of it.
     """
-    if path.is_dir():
-        if not (path / oci.MARKER).is_file():
-            raise InputError(
-                f"{path} is not an OCI image layout: it has no file {oci.MARKER}",
-                f"pack a root file system: tar -C {path} -cf {path}.tar .; or write an image to "
-                "another directory: skopeo copy docker-daemon:IMAGE oci:DIR",
-            )
-        return
-    check_tarball(path)
+    if not path.is_dir():
+        check_tarball(path)
+    elif not (path / oci.MARKER).is_file():
+        raise _not_a_layout(path)
+
+
+def _not_a_layout(directory: Path) -> InputError:
+    return InputError(
+        f"{directory} is not an OCI image layout: it has no file {oci.MARKER}",
+        f"pack a root file system: tar -C {directory} -cf {directory}.tar .; or write an image to "
+        "another directory: skopeo copy docker-daemon:IMAGE oci:DIR",
+    )
 
 
 def registry_remedy(image: str, base: Path) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 from mepof.app.image.layers import overlay
 from mepof.app.image.model import Image
 from mepof.app.image.written import Tarball
@@ -22,14 +20,13 @@ def read_root(tarball: Tarball) -> Image:
     Raises:
         InputError: it is not of a system, or is damaged.
     """
-    parts = [PurePosixPath(name).parts for name in tarball.names() if name]
-    tops = {each[0] for each in parts}
+    tops = {name.partition("/")[0] for name in tarball.names()} - {""}
     if not tops & _TOP:
         remedy = "pack the root directory of a system, with /bin, /etc, /sbin or /usr"
-        if len(tops) == 1 and {each[1] for each in parts if len(each) > 1} & _TOP:
-            remedy = (
-                f"its files are below {min(tops)}/: pack it by tar -C {min(tops)} -cf TARBALL ."
-            )
+        below = {name.split("/")[1] for name in tarball.names() if "/" in name}
+        if len(tops) == 1 and below & _TOP:
+            (top,) = tops
+            remedy = f"its files are below {top}/: pack it by tar -C {top} -cf TARBALL ."
         raise InputError(
             f"{tarball.path} is a tarball of neither an image nor a root file system", remedy
         )

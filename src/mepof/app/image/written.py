@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mepof.app.image.layers import decompressed, is_compressed
+from mepof.app.image.layers import decompressed, is_compressed, overlay
 from mepof.app.image.mistaken import mistaken_for
+from mepof.app.laid import Laid
 from mepof.described import first_error, refuse_special
 from mepof.errors import InputError
 from mepof.plan.digest import file_digest
@@ -55,17 +58,13 @@ class _Directory:
         self.path = path
 
     def has(self, name: str) -> bool:
-        return (self.path / name).exists()
+        return (self.path / name).is_file()
 
     def open(self, name: str) -> BufferedReader:
         path = self.path / name
         if not path.exists():
             raise _incomplete(self.path, name)
-        refuse_special(path)
-        try:
-            return path.open("rb")
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from error
+        return _reading(path)
 
 
 class Tarball:
@@ -108,10 +107,8 @@ def _incomplete(path: Path, name: str) -> InputError:
 
 
 def _clean(name: str) -> str:
-    parts: list[str] = []
-    for part in PurePosixPath(name).parts:
-        parts = parts[:-1] if part == ".." else [*parts, part]
-    return "/".join(part for part in parts if part != "/")
+    """A name without a leading slash, and without `.` and `..` in it."""
+    return posixpath.normpath(f"/{name}").lstrip("/")
 
 
 @contextmanager
@@ -139,7 +136,6 @@ def check_tarball(path: Path) -> None:
     Raises:
         InputError: it is not.
     """
-    refuse_special(path)
     with _reading(path) as file:
         compressed = is_compressed(file)
     if not compressed:
@@ -168,6 +164,7 @@ def _plain(path: Path) -> Path:
 
 
 def _reading(path: Path) -> BufferedReader:
+    refuse_special(path)
     try:
         return path.open("rb")
     except OSError as error:
@@ -188,6 +185,48 @@ def read(files: Written, name: str, model: type[AnyDocument]) -> AnyDocument:
         raise InputError(
             f"{files.path}: {name} is not of an image: {first_error(error)}", AGAIN
         ) from error
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of an image.
+
+    Attributes:
+        name: its path in the image.
+        called: what messages call it.
+        digest: the digits of its SHA-256.
+    """
+
+    name: str
+    called: str
+    digest: str
+
+
+def lay(
+    image: Written, layers: Iterable[Layer], *, of_content: bool = False
+) -> tuple[dict[str, Laid], list[str]]:
+    """The files of layers that are laid over one another, and what was left out.
+
+    Args:
+        of_content: digests are those of the layers' tar archives, not compressed, and are checked.
+
+    Raises:
+        InputError: a layer is missing or damaged.
+        EnvironmentLack: one needs a program that is missing.
+    """
+    files: dict[str, Laid] = {}
+    left_out: list[str] = []
+    for layer in layers:
+        what = f"the layer {layer.called} of {image.path}"
+        with image.open(layer.name) as file:
+            plain = decompressed(file, layer.digest, cache(), what, of_content=of_content)
+        left_out += overlay(files, plain, what)
+    return files, left_out
+
+
+def cache() -> Path:
+    """Where the layers of images are kept, by their digests."""
+    return default_store() / "cache" / "layers"
 
 
 def sha256_of(files: Written, digest: str) -> str:
