@@ -72,8 +72,8 @@ class BuildSpec:
         config_lines: further Kconfig lines, which win over the fragments'.
         cflags: flags for every file that can take them (all but the exclusions).
         ldflags: flags for the linker.
-        link_order: a linker script that comes before the kernel's own, where the compiler links;
-            empty for none.
+        link_order: the text of a linker script that comes before the kernel's own, where the
+            compiler links; an empty string if there is none.
         variables: for make's command line.
         overlays: laid over the tree beside ``flags``, which is always there.
         selected: flags for single files, after all others.

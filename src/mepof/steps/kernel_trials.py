@@ -84,14 +84,7 @@ class KernelTrials:
                 failure = None
             else:
                 context.note(f"left out of the profile: {opt_out}")
-        Safety(
-            booted=True,
-            self_check="passed",
-            release=released,
-            opt_out=opt_out,
-            failure=None if failure is None else failure.message,
-            objtool=tuple(str(each) for each in sorted(accepted)),
-        ).write(context.output)
+        self._passed(released, opt_out, failure, accepted)
 
     def instrumented(self) -> None:
         """Build an instrumented kernel that boots, without instrumenting what prevents it."""
@@ -140,22 +133,36 @@ class KernelTrials:
             # An earlier attempt found it, or the kernel was talkative when it booted.
             build(opt_out)
             released = self._boot()
+        self._passed(released, opt_out, failure, trials=len(trials))
+
+    def _passed(
+        self,
+        release: str,
+        opt_out: OptOut,
+        failure: WorkError | None,
+        warned: frozenset[objtool.Warned] = frozenset(),
+        trials: int | None = None,
+    ) -> None:
+        """Write how the kernel passed its checks.
+
+        Args:
+            failure: of the kernel without an opt-out.
+            warned: what objtool says of the kernel without its profile, too.
+        """
         Safety(
             booted=True,
             self_check="passed",
-            release=released,
+            release=release,
             opt_out=opt_out,
             failure=None if failure is None else failure.message,
-            objtool=(),
-            trials=len(trials),
-        ).write(context.output)
+            objtool=tuple(str(each) for each in sorted(warned)),
+            trials=trials,
+        ).write(self.context.output)
 
     def _counting(self) -> dict[str, list[str]]:
         """The functions of the last trial, by the objects that may be instrumented."""
-        found, listed = (
-            functions_in(self.context.work),
-            self.context.output / EXECUTED_OBJECTS,
-        )
+        found = functions_in(self.context.work)
+        listed = self.context.output / EXECUTED_OBJECTS
         if not listed.exists():
             return found
         counting = frozenset(listed.read_text(encoding="utf-8").split())
