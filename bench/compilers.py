@@ -14,9 +14,9 @@ takes about five minutes on two cores for an algorithm.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from measure import outcomes
@@ -38,9 +38,6 @@ opt debian:linux-source-6.12 {algorithm} rand kbench O2.
 eval plain.img;opt.img syscall;overhead;proc;pipe;file.
 """
 
-#: By family and major version, then by algorithm.
-Results = dict[str, dict[str, Outcome]]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -51,16 +48,12 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = select(arguments.toolchain)
     name = f"{chosen.family}-{chosen.version.partition('.')[0]}"
-    record = RESULT.with_suffix(".json")
-    results: Results = json.loads(record.read_text()) if record.is_file() else {}
-    outcomes = results.setdefault(name, {})
-    for algorithm in arguments.algorithm:
-        if arguments.again or algorithm not in outcomes:
-            print(f"== {name} {algorithm}", flush=True)
-            outcomes[algorithm] = tried(arguments.toolchain, algorithm, arguments.store)
-            record.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-            RESULT.with_suffix(".md").write_text(page(results))
-    if any(failed(outcomes[algorithm]) for algorithm in arguments.algorithm):
+    wanted = {
+        f"{name}/{algorithm}": partial(tried, arguments.toolchain, algorithm, arguments.store)
+        for algorithm in arguments.algorithm
+    }
+    results = outcomes.kept(RESULT, wanted, page, again=arguments.again)
+    if any(failed(results[one]) for one in wanted):
         sys.exit(1)
 
 
@@ -71,23 +64,25 @@ def tried(toolchain: str, algorithm: str, store: Path | None) -> Outcome:
     return outcomes.tried(program, OUT / f"{toolchain.replace('/', '-')}-{algorithm}", where)
 
 
-def page(results: Mapping[str, Mapping[str, Outcome]]) -> str:
+def page(results: Mapping[str, Outcome]) -> str:
     """Markdown of the results, the newest version of each family first."""
-    names = sorted(results, key=_age)
-    return _PAGE.format(
-        rows="\n".join(_row(name, *one) for name in names for one in sorted(results[name].items()))
-    )
+    return _PAGE.format(rows="\n".join(_row(one, results[one]) for one in sorted(results, key=_age)))
 
 
-def _age(name: str) -> tuple[str, int]:
-    family, _, version = name.rpartition("-")
-    return family, -int(version)
+def _age(name: str) -> tuple[str, int, str]:
+    compiler, _, algorithm = name.partition("/")
+    family, _, version = compiler.rpartition("-")
+    return family, -int(version), algorithm
 
 
-def _row(name: str, algorithm: str, outcome: Outcome) -> str:
-    if outcome["outcome"] != "measured":
-        return f"| `{name}` | `{algorithm}` | | failed: {outcome['reason']} | | | |"
-    return f"| `{name}` | `{algorithm}` | {' | '.join(figures(outcome))} |"
+def _row(name: str, outcome: Outcome) -> str:
+    compiler, _, algorithm = name.partition("/")
+    words = [f"`{compiler}`", f"`{algorithm}`"]
+    if outcome["outcome"] == "measured":
+        words += figures(outcome)
+    else:
+        words += ["", f"failed: {outcome['reason']}", "", "", ""]
+    return f"| {' | '.join(words)} |"
 
 
 _PAGE = """# Compilers that were tried
