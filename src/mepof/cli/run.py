@@ -26,6 +26,7 @@ from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings
 from mepof.executor.stores import default_shared
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan
+from mepof.plan.preflight import keep_apart
 from mepof.plan.store import default_store
 
 if TYPE_CHECKING:  # loads much
@@ -115,6 +116,7 @@ def run(
     if pins is not None:
         plan = settled(plan, read_pins(pins))
     out = out or Path("out") / name_of(program)
+    keep_apart(plan, {"--out": out, "--store": settings.store})
     if not dry_run and any(step.kind == "flash" for step in plan.steps):
         check_permission()
     if dry_run:

@@ -40,6 +40,25 @@ def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
             raise unreadable(error) from error
 
 
+def keep_apart(plan: Plan, written: Mapping[str, Path]) -> None:
+    """Refuse to write into a directory that a plan reads, which the next run would find changed.
+
+    Args:
+        written: directories, by the option that names each.
+
+    Raises:
+        InputError: one is in such a directory.
+    """
+    inputs = (each for step in plan.steps for each in step.inputs.values())
+    for path in dict.fromkeys(each.path for each in inputs if isinstance(each, HostInput)):
+        for option, directory in written.items():
+            if directory.resolve().is_relative_to(Path(path).resolve()):
+                raise InputError(
+                    f"{directory} is in {path}, which is only read",
+                    f"choose a directory outside of it with {option}",
+                )
+
+
 def unreadable(error: OSError) -> InputError:
     """The error for a file of the user that cannot be looked at."""
     name = str(error.filename)

@@ -126,6 +126,8 @@ WRONG_CALLS = [
     (["eval", "k.img", "--repetitions", "x"], "--repetitions: expected a number from 1 to 1000"),
     (["report", "none"], "cannot read none/report.json"),
     (["report", "broken"], "broken/report.json is not a report"),
+    (["report", "broken", "--json", "--to", "junit"], "--json and --to are two forms"),
+    (["report", "broken", "--to", "pdf"], "'pdf' is not one of 'markdown', 'junit'"),
     (["step", "--store", "s", "--recipe", "none"], "none"),
     (["step", "--store", "s", "--recipe", "p.g4"], "is not the recipe of a step"),
     (["step"], "Missing option"),
@@ -150,6 +152,28 @@ def test_a_wrong_call_is_refused_in_one_line_with_a_remedy(
     assert first.startswith("mepof: ")
     assert len(rest) <= 1
     assert all(line.startswith("  help: ") for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("where", "option"),
+    [
+        (["--dry-run"], "--out"),
+        ([], "--out"),
+        (["--out", "tree/sub/x"], "--out"),
+        (["--out", "../elsewhere", "--store", "tree"], "--store"),
+    ],
+)
+def test_nothing_is_written_into_a_tree_that_the_program_reads(
+    shell: Shell, tmp_path: Path, where: list[str], option: str
+) -> None:
+    program(tmp_path, "build ./ O2.\n")
+    write_tree(tmp_path)
+    (tmp_path / "tree").symlink_to(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    answer = shell("run", "p.g4", *where)
+    assert_refused(answer, "which is only read")
+    assert f"choose a directory outside of it with {option}" in answer.err
+    assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -481,6 +505,16 @@ def test_help_is_not_an_error(shell: Shell) -> None:
 
 def test_a_path_is_shown_as_it_is_written(shell: Shell) -> None:
     assert "[bold]:bug:.g4" in shell("run", "[bold]:bug:.g4").err
+
+
+@pytest.mark.parametrize(("form", "start"), [("markdown", "**"), ("junit", "<testsuites ")])
+def test_a_report_is_printed_for_other_tools(
+    shell: Shell, tmp_path: Path, form: str, start: str
+) -> None:
+    write_report(report(measurement("plain"), measurement()), tmp_path)
+    answer = shell("report", str(tmp_path), "--to", form)
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out.startswith(start)
 
 
 @pytest.mark.parametrize(
