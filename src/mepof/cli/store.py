@@ -20,7 +20,7 @@ from mepof.cli.run import Shared, StoreRoot
 from mepof.errors import InputError, WorkError
 from mepof.executor.stores import default_shared
 from mepof.plan.remote import Remote
-from mepof.plan.store import default_store
+from mepof.plan.store import Store, default_store
 
 app = Commands(help="Find a run's artifacts, and share the store.")
 
@@ -90,6 +90,7 @@ def verify(
 
 @app.command()
 def clean(
+    store: StoreRoot = None,
     shared_store: Shared = None,
     keep: Annotated[
         str, typer.Option(help="Keep what was used within this time: 12h, 30d, 8w.", metavar="TIME")
@@ -99,23 +100,33 @@ def clean(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove from the shared store what nobody has used for some time.
+    """Remove from a store what nobody has used for some time.
 
-    What a run uses, or has used within a day, is kept in any case.
+    It is the shared store if one is named, and none with --store; else that of this machine. What a
+    run uses, or has used within a day, is kept in any case.
 
     Raises:
-        InputError: no shared store is named, or there is none, or the time is wrong.
+        InputError: the time is wrong, both stores are named, or there is no store.
     """
-    from mepof.plan.clean import clean
+    from mepof.plan.clean import Cleaned, clean
+    from mepof.plan.prune import Pruned, prune
 
-    found = clean(_store(shared_store), duration(keep), datetime.now(UTC), dry_run=dry_run)
+    if store is not None and shared_store is not None:
+        raise InputError("--store and --shared-store are two stores", "clean one after the other")
+    now, age = datetime.now(UTC), duration(keep)
+    would = "would be " if dry_run else ""
+    found: Cleaned | Pruned
+    if store is None and (shared_store or default_shared()):
+        found = clean(_store(shared_store), age, now, dry_run=dry_run)
+        rest = f"{found.held} leases hold"
+    else:
+        found = prune(_opened(store or default_store()), age, now, dry_run=dry_run)
+        rest = f"{found.unfinished} unfinished steps {would}dropped"
     if as_json:
         print_json(asdict(found))
-    else:
-        print(
-            f"{found.artifacts} artifacts {'would be ' if dry_run else ''}removed"
-            f" ({found.size / _MIB:.1f} MiB), {found.kept} kept, {found.held} leases hold"
-        )
+        return
+    size = f"{found.size / _MIB:.1f} MiB"
+    print(f"{found.artifacts} artifacts {would}removed ({size}), {found.kept} kept, {rest}")
 
 
 @app.command("path")
@@ -187,6 +198,15 @@ def _store(shared: str | None) -> Remote:
     remote = _remote(shared)
     identity_of(remote)
     return remote
+
+
+def _opened(root: Path) -> Store:
+    """The store of this machine, if it is one: of another directory, much would be removed."""
+    if not all((root / name).is_dir() for name in ("objects", "actions", "work", "locks")):
+        raise InputError(f"{root} is not a store", "name one with --store or MEPOF_STORE")
+    store = Store(root)
+    store.open()
+    return store
 
 
 def _say_of(step: str, text: str) -> None:

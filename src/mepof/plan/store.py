@@ -134,10 +134,16 @@ class Store:
     def find(self, fingerprint: str) -> Action | None:
         """The action of a fingerprint, if its artifact exists and has the right shape.
 
-        The check compares paths, kinds and sizes; it does not read contents.
+        The check compares paths, kinds and sizes; it does not read contents. In an open store, the
+        artifact counts as used now.
         """
         action = self.action(fingerprint)
-        return action if action is not None and self._whole(action.artifact) else None
+        if action is None or not self._whole(action.artifact):
+            return None
+        if self._session is not None:
+            with contextlib.suppress(OSError):  # another user's
+                os.utime(self._action_path(fingerprint))
+        return action
 
     def actions(self) -> Iterator[Action]:
         """All recorded actions, in no particular order."""
@@ -145,6 +151,15 @@ class Store:
             action = self.action(path.stem)
             if action is not None:
                 yield action
+
+    def used(self) -> dict[str, float]:
+        """When a run last used each artifact that an action has, in seconds of the epoch."""
+        found: dict[str, float] = {}
+        for path in (self.root / "actions").glob("*.json"):
+            if (action := self.action(path.stem)) is not None:
+                digest = action.artifact.digest
+                found[digest] = max(path.stat().st_mtime, found.get(digest, 0))
+        return found
 
     def log(self, step: str, fingerprint: str) -> Path:
         """The log file of a step; its recipe and reproducer are next to it."""

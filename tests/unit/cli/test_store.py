@@ -68,10 +68,10 @@ def test_a_store_is_pushed_checked_and_cleaned(
     assert printed(capsys)["wrong"] == [f"objects/{wrong.name}"]
     command.push(store, shared, True)
     assert printed(capsys) == {"pushed": 1, "known": 1}
-    command.clean(shared, "8w", False, True)
+    command.clean(shared_store=shared, keep="8w", as_json=True)
     assert printed(capsys)["kept"] == 2
-    command.clean(shared, "8w")
-    assert "0 artifacts removed (0.0 MiB), 2 kept" in capsys.readouterr().out
+    command.clean(shared_store=shared, keep="8w")
+    assert "0 artifacts removed (0.0 MiB), 2 kept, 3 leases hold" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -82,8 +82,30 @@ def test_nothing_is_removed_from_what_is_not_a_store(tmp_path: Path, there: bool
         (repository / "objects/pack/pack-1.pack").write_text("everything")
     for name in (command.clean, partial(command.verify, remove=True)):
         with pytest.raises(InputError, match="is not a store that this version can share"):
-            name(str(repository))
+            name(shared_store=str(repository))
+    with pytest.raises(InputError, match="is not a store"):
+        command.clean(repository)
     assert (repository / "objects/pack/pack-1.pack").exists() == there
+
+
+def test_the_store_of_this_machine_is_cleaned_if_no_other_is_named(
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("MEPOF_SHARED_STORE", raising=False)
+    monkeypatch.setenv("MEPOF_STORE", str(store))
+    command.clean(dry_run=True)
+    said = "0 artifacts would be removed (0.0 MiB), 2 kept, 0 unfinished steps would be dropped\n"
+    assert capsys.readouterr().out == said
+    monkeypatch.setenv("MEPOF_SHARED_STORE", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="nowhere"):
+        command.clean()
+    command.clean(store, as_json=True)
+    assert printed(capsys) == {"artifacts": 0, "unfinished": 0, "size": 0, "kept": 2}
+    with pytest.raises(InputError, match="two stores"):
+        command.clean(store, str(tmp_path))
 
 
 def test_no_shared_store_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
