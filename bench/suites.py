@@ -37,6 +37,7 @@ PROGRAMS = {
         _ROOM / "general.g4",
         _ROOM / "general-thinlto.g4",
         _ROOM / "arm64-general.g4",
+        _ROOM / "arm64-general-thinlto.g4",
     ),
     "kbench": (
         ROOT / "examples" / "suites.g4",
