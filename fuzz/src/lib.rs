@@ -22,6 +22,7 @@ pub fn read(
         events: &[],
         max_distinct: MAX_DISTINCT,
         symbols: None,
+        binary: None,
         threads,
         cancelled: &cancelled,
         progress: &progress,

@@ -223,6 +223,7 @@ fn options<'a>(request: &'a Request<'_>, symbols: &'a Symbols<'a>) -> Options<'a
         events: request.events,
         max_distinct: MAX_DISTINCT,
         symbols: Some(symbols),
+        binary: symbols.wanted(),
         threads: 0,
         cancelled: request.cancelled,
         progress: request.progress,

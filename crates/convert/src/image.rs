@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use mepof_binary::Binary;
 use mepof_trace::ImageTrace;
+use mepof_trace::input::Wanted;
 
 use crate::ConvertError;
 use crate::verdict::BuildIdMatch;
@@ -42,6 +43,13 @@ impl Image {
     fn unread(binary: Binary) -> Self {
         Self { binary, trace: ImageTrace::default(), build_id_match: BuildIdMatch::Same }
     }
+}
+
+/// `binary`, as the one to read of an input of several.
+pub fn wanted(binary: &Binary) -> Wanted<'_> {
+    let is_kernel = binary.symbol("_stext").or_else(|| binary.symbol("_text")).is_some();
+    let program = (!is_kernel).then(|| binary.path());
+    Wanted { program, build_id: binary.build_id() }
 }
 
 /// Whether both are the same file, under whatever names, or the same build.

@@ -32,7 +32,7 @@ pub use branch_trace::{BranchTrace, Input, Request};
 pub use drift::{Change, Drift, FunctionDrift, Share, drift};
 pub use error::ConvertError;
 pub use executed::{Executed, executed};
-pub use image::Image;
+pub use image::{Image, wanted};
 pub use judge::{Judged, judge};
 pub use location::{Placed, place};
 pub use profile::{Converted, Inference, Locations, ProfileOptions, autofdo};

@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 
 use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
+use mepof_trace::input::Wanted;
 use mepof_trace::input::perf_script::{NamedSymbol, SymbolAddresses, SymbolTable};
 
-use crate::image::Image;
+use crate::image::{Image, wanted};
 
 /// Modules have overlapping image addresses: for each, from the second on, addresses are so much
 /// higher. No module is that large, and no program's or kernel's addresses lie there.
@@ -23,6 +24,11 @@ impl<'a> Symbols<'a> {
     /// The symbols of `images`.
     pub(crate) fn new(images: &'a [Image]) -> Self {
         Self { images, table: OnceLock::new() }
+    }
+
+    /// The binary whose addresses inputs without mappings have: the first.
+    pub(crate) fn wanted(&self) -> Option<Wanted<'a>> {
+        self.images.first().map(|image| wanted(&image.binary))
     }
 }
 

@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         events: &[],
         max_distinct: usize::MAX,
         symbols: None,
+        binary: None,
         threads: 0,
         progress: &progress,
         cancelled: &cancelled,

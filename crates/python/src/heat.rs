@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{BranchSources, Placed, place};
+use mepof_convert::{BranchSources, Placed, place, wanted};
 use mepof_heatmap::{Caption, HeatCounter, Heatmap, HeatmapError, png, svg};
 use mepof_trace::input::{self, MAX_DISTINCT, Options};
 use mepof_trace::{LocateError, read_kallsyms};
@@ -53,6 +53,7 @@ pub(crate) fn heatmap(
         events: &records.events,
         max_distinct: MAX_DISTINCT,
         symbols: None,
+        binary: Some(wanted(&binary)),
         threads: 0,
         cancelled,
         progress,

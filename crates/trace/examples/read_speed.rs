@@ -93,6 +93,7 @@ fn time<S: Sink>(path: &Path, threads: usize, mut sink: S) -> Result<(), Box<dyn
         events: &[],
         max_distinct: usize::MAX,
         symbols: None,
+        binary: None,
         threads,
         cancelled: &cancelled,
         progress: &progress,

@@ -22,6 +22,7 @@ pub fn probe(path: &Path, stop: &AtomicBool) -> Result<Format, TraceError> {
         events: &[],
         max_distinct: MAX_DISTINCT,
         symbols: None,
+        binary: None,
         threads: 1,
         cancelled: stop,
         progress: &AtomicU64::new(0),

@@ -66,6 +66,7 @@ fn with_options<T>(cancelled: bool, work: impl FnOnce(&Options<'_>) -> T) -> T {
         events: &[],
         max_distinct: 1 << 20,
         symbols: None,
+        binary: None,
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,

@@ -51,6 +51,7 @@ fn mib(read: impl FnOnce(&Options<'_>)) -> usize {
         events: &[],
         max_distinct: 1 << 20,
         symbols: None,
+        binary: None,
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,

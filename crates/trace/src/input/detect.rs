@@ -4,6 +4,7 @@ use memchr::memmem;
 
 use super::foreign;
 use super::format::Format;
+use super::preaggregated;
 use super::unsymbolized::is_counted;
 use crate::recorder_trace::MAGIC as RECORDER;
 
@@ -48,6 +49,10 @@ fn text(head: &[u8]) -> Result<Format, String> {
     if lines().take(4).any(is_counted) {
         return Ok(Format::Unsymbolized);
     }
+    // After the names of events.
+    if lines().find(|line| !line.starts_with(b"E ")).is_some_and(preaggregated::is_one) {
+        return Ok(Format::Preaggregated);
+    }
     if let Some(name) = foreign::text(head) {
         return Err(name.to_owned());
     }
@@ -81,6 +86,8 @@ mod tests {
             (b"2\n10-20:3\n30-40:1\n1\n20->30:7\n", Format::Unsymbolized),
             (b"0\n1\n20->30:7\n", Format::Unsymbolized),
             (b"[main:1 @ f]\n  1\n  10-20:3\n", Format::Unsymbolized),
+            (b"B 4b196f X:0 2 0\nF 41be50 41be50 3\n", Format::Preaggregated),
+            (b"E cycles\nE br\nT 4b196f 4b19e0 4b19ef 2\n", Format::Preaggregated),
             (b" ffffffff81000000 0x1/0x2/P/-/-/0\n", Format::PerfScript),
             (b"0x1/0x2/P/-/-/0", Format::PerfScript),
             (b"# ========\n# captured on\n\n 4005dc 0x1/0x2/P\n", Format::PerfScript),
@@ -129,7 +136,6 @@ mod tests {
             (b"1 main 2a 1 foo 0 0 12\n1 foo 5 1 main 2f 0 12\n", "BOLT"),
             (b"boltedcollection\n1 main 2a 1 foo 0 0 12\n", "BOLT"),
             (b"---\nheader:\n  profile-version: 1\n", "BOLT"),
-            (b"B 4b196f 4b19e0 2 0\nF 41be50 41be50 3\n", "pre-aggregated"),
             (b"v1\nf main\nc 0 1 2\n", "Propeller"),
             (b"!main\n!!0 1 2\n", "Propeller"),
             (b"swapper;do_idle;0x12 12\n", "flame graph"),

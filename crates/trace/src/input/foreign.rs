@@ -3,7 +3,7 @@
 //! Sources of the magics: trace-cmd's trace.dat(5), the Common Trace Format 1.8, Intel's SDM (PSB
 //! packets), simpleperf's cmd_report_sample.proto, GCC's gcov-io.h, LLVM 22's InstrProf.h,
 //! MemProfData.inc and SampleProf.h; of the texts: perf's builtin-{script,report,stat}.c,
-//! BOLT's DataReader.cpp and DataAggregator.h, LLVM 22's BasicBlockSectionsProfileReader.cpp.
+//! BOLT's DataReader.cpp, LLVM 22's BasicBlockSectionsProfileReader.cpp.
 
 use memchr::memmem;
 
@@ -117,11 +117,6 @@ type IsOne = fn(&[u8]) -> bool;
 /// The first line that is not a comment is such a one.
 const FIRST_LINES: &[(IsOne, &str)] = &[
     (is_bolt, BOLT),
-    (
-        is_preaggregated,
-        "this is BOLT's pre-aggregated text (`perf2bolt --pa`): give the perf.data or perf script \
-         text that it was made of",
-    ),
     (|line| line == b"v1" || line.starts_with(b"!"), PROPELLER),
     (is_counted_function, AUTOFDO),
     (
@@ -152,19 +147,6 @@ fn is_bolt(line: &[u8]) -> bool {
         if matches!(kind, [b'0'..=b'4']) && matches!(other, [b'0'..=b'4'])
             && is_number(missed) && is_number(count))
         || (memmem::find(line, b"no_lbr") == Some(0))
-}
-
-/// `B FROM TO COUNT MISPREDICTED`, `F FROM TO COUNT` or `T BRANCH FROM TO COUNT`.
-fn is_preaggregated(line: &[u8]) -> bool {
-    let mut words = line.split(|&byte| byte == b' ');
-    let fields = match words.next() {
-        Some(b"B" | b"T" | b"R") => 4,
-        Some(b"F" | b"f") => 3,
-        _ => return false,
-    };
-    let hexadecimal =
-        |word: &[u8]| !word.is_empty() && word.iter().all(|b| b.is_ascii_hexdigit() || *b == b':');
-    words.clone().count() == fields && words.all(hexadecimal)
 }
 
 /// `FRAME;FRAME;FRAME COUNT`.

@@ -10,6 +10,8 @@ pub enum Format {
     PerfScript,
     /// `unsymbolized`: llvm-profgen's unsymbolized text.
     Unsymbolized,
+    /// `bolt-preaggregated`: BOLT's text of branches and ranges.
+    Preaggregated,
     /// `branch-list`: simpleperf's branch list of ETM traces.
     BranchList,
     /// `recorder`: the emulated recorder's trace.
@@ -18,8 +20,14 @@ pub enum Format {
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::PerfData, Self::PerfScript, Self::Unsymbolized, Self::BranchList, Self::Recorder];
+    pub const ALL: [Self; 6] = [
+        Self::PerfData,
+        Self::PerfScript,
+        Self::Unsymbolized,
+        Self::Preaggregated,
+        Self::BranchList,
+        Self::Recorder,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -27,6 +35,7 @@ impl Format {
             Self::PerfData => "perf-data",
             Self::PerfScript => "perf-script",
             Self::Unsymbolized => "unsymbolized",
+            Self::Preaggregated => "bolt-preaggregated",
             Self::BranchList => "branch-list",
             Self::Recorder => "recorder",
         }

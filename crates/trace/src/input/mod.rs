@@ -9,9 +9,11 @@ mod detect;
 mod foreign;
 mod format;
 mod gathered;
+mod lines;
 mod options;
 pub mod perf_data;
 pub mod perf_script;
+pub mod preaggregated;
 pub mod recorder;
 mod text;
 pub mod unsymbolized;
@@ -24,7 +26,7 @@ use crate::{Facts, Sink, TraceError};
 pub(crate) use foreign::compression;
 pub use format::{Format, UnknownFormat};
 use options::open;
-pub use options::{MAX_DISTINCT, Options};
+pub use options::{MAX_DISTINCT, Options, Wanted};
 pub use unusable::unusable;
 
 /// The format of the file at `path`, by its content.
@@ -86,6 +88,7 @@ fn read_any<S: Sink>(
         Format::PerfData => perf_data::read(path, options, sink),
         Format::PerfScript => perf_script::parse(input, path, options, sink),
         Format::Unsymbolized => unsymbolized::parse(input, path, options, sink),
+        Format::Preaggregated => preaggregated::parse(input, path, options, sink),
         Format::BranchList => {
             let what = "a branch list can only be followed with its binary's code; use `mepof \
                 profile convert`";

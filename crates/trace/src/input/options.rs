@@ -2,12 +2,23 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use mepof_address::BuildId;
+
 use super::perf_script::SymbolAddresses;
 use crate::{Space, TraceError};
 
 /// How many distinct branches and ranges to hold by default: 2 GiB of them, more than any kernel
 /// has.
 pub const MAX_DISTINCT: usize = 64 << 20;
+
+/// The binary that an input of several is read for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The program's file; `None` is a kernel.
+    pub program: Option<&'a Path>,
+    /// Its build-id.
+    pub build_id: Option<&'a BuildId>,
+}
 
 /// How to read an input.
 #[derive(Debug)]
@@ -21,6 +32,8 @@ pub struct Options<'a> {
     pub max_distinct: usize,
     /// Where symbols are, for inputs that have names in place of addresses.
     pub symbols: Option<&'a dyn SymbolAddresses>,
+    /// The binary to read, of an input of several; `None` takes all.
+    pub binary: Option<Wanted<'a>>,
     /// Threads to use at most; 0 is one per core.
     pub threads: usize,
     /// Set from outside to stop: the reader then returns [`TraceError::Cancelled`] within a

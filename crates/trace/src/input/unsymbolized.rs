@@ -6,18 +6,15 @@
 //! up. Source of the format: LLVM 22, llvm/tools/llvm-profgen/PerfReader.cpp,
 //! `UnsymbolizedProfileReader::readSampleCounters`.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use mepof_address::RuntimeAddress;
 
+use super::lines::each_line;
 use super::options::{Options, open};
 use super::text::{decimal, hexadecimal};
 use crate::{Addressing, Cause, Facts, Sink, TraceError};
-
-/// Contexts have names of functions; a line longer than this is none of this format.
-const MAX_LINE: u64 = 1 << 20;
 
 /// Reads the file at `path`.
 pub fn read<S: Sink>(
@@ -35,29 +32,11 @@ pub fn parse<R: Read, S: Sink>(
     options: &Options<'_>,
     sink: &mut S,
 ) -> Result<Facts, TraceError> {
-    let io = |source| TraceError::Io { path: path.to_owned(), source };
-    let mut input = BufReader::with_capacity(1 << 18, input);
     let mut facts = Facts { format: "unsymbolized text".to_owned(), ..Facts::default() };
     let mut section = Section::default();
-    let mut text = Vec::new();
-    let (mut offset, mut first_malformed) = (0_u64, None);
-    for number in 0_u64.. {
-        if number % 4096 == 0 {
-            if options.cancelled.load(Ordering::Relaxed) {
-                return Err(TraceError::Cancelled);
-            }
-            if sink.distinct() > options.max_distinct {
-                let limit = options.max_distinct;
-                return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
-            }
-        }
-        text.clear();
-        let length = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut text).map_err(io)?;
-        if length == 0 {
-            break;
-        }
-        options.progress.fetch_add(length as u64, Ordering::Relaxed);
-        match Line::of(text.trim_ascii()) {
+    let mut first_malformed = None;
+    each_line(input, path, options, |text, offset| {
+        match Line::of(text) {
             Some(Line::Empty) => {}
             Some(Line::Context) => section.contexts += 1,
             Some(Line::Number(number)) => section.begin(number),
@@ -84,8 +63,8 @@ pub fn parse<R: Read, S: Sink>(
                 first_malformed.get_or_insert(offset);
             }
         }
-        offset += length as u64;
-    }
+        sink.distinct()
+    })?;
     if facts.samples.used == 0 {
         let what = "this is not a line of llvm-profgen's unsymbolized text".to_owned();
         return Err(match first_malformed {

@@ -187,6 +187,7 @@ fn cancelling_ends_it() {
         events: &[],
         max_distinct: 1 << 20,
         symbols: None,
+        binary: None,
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,

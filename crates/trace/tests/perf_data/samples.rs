@@ -86,6 +86,7 @@ fn feed<S: Sink>(trace: &[u8], sink: &mut S) -> mepof_trace::Facts {
         events: &[],
         max_distinct: 1 << 20,
         symbols: None,
+        binary: None,
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,

@@ -15,6 +15,7 @@ fn error(bytes: &[u8], space: Space) -> TraceError {
         events: &[],
         max_distinct: 1000,
         symbols: None,
+        binary: None,
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,

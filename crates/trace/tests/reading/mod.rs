@@ -69,6 +69,7 @@ impl Inputs {
             events: &self.events,
             max_distinct: self.max_distinct,
             symbols: None,
+            binary: None,
             threads: self.threads,
             cancelled: &cancelled,
             progress: &progress,

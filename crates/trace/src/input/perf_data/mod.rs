@@ -209,6 +209,7 @@ mod tests {
             events: &[],
             max_distinct: 100,
             symbols: None,
+            binary: None,
             threads: 1,
             cancelled: &cancelled,
             progress: &progress,

@@ -311,6 +311,7 @@ mod tests {
             events: &[],
             max_distinct: 1 << 20,
             symbols: None,
+            binary: None,
             threads,
             cancelled: &cancelled,
             progress: &progress,
