@@ -11,6 +11,7 @@ use mepof_trace::output::recorder::{Counted, Counter, Header, Sampling, Writer};
 fn main() -> Result<(), Box<dyn Error>> {
     perf_script()?;
     unsymbolized()?;
+    preaggregated()?;
     recorder()
 }
 
@@ -49,7 +50,17 @@ fn unsymbolized() -> Result<(), Box<dyn Error>> {
     let seed = |name, text: &str| seed("unsymbolized", name, text);
     seed("offsets", "2\n10-2F:3\n40-4A:1\n2\n2F->40:7\nFFFFFFFFFFDFF001->10:2\n")?;
     seed("addresses", "1\n0xffffffff81000010-0xffffffff8100002f:3\n0\n")?;
+    seed(
+        "autofdo",
+        "1\n10-20:3\n1\n20:4\n1\n20->0:2\n// build_id: 0x01\n// /a\n\n0\n0\n1\n20->10:1\n",
+    )?;
     seed("contexts", "[main:1 @ f]\n  1\n  10-20:3\n  1\n  20->10:1\n[g]\n  0\n  0\n")
+}
+
+fn preaggregated() -> Result<(), Box<dyn Error>> {
+    let seed = |name, text: &str| seed("preaggregated", name, text);
+    seed("legacy", "B 4b196f X:0 2 1\nF 41be50 41BE90 3\nf 10 20 1\nr aabb:10 20 1\n")?;
+    seed("traces", "E cycles\nT 4b196f 4b19e0 4b19ef 2\nR 0 20 ffffffffffffffff 1\nS 10 3\n")
 }
 
 fn recorder() -> Result<(), Box<dyn Error>> {

@@ -17,6 +17,7 @@ mod image;
 pub mod inference;
 mod judge;
 mod location;
+mod offsets;
 mod outside;
 mod patched;
 mod probes;

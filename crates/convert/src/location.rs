@@ -11,9 +11,10 @@ use mepof_trace::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::symbols;
+use crate::sources::BranchSources;
 use crate::verdict::{BuildIdMatch, Reason};
 use crate::{ConvertError, Subject};
+use crate::{offsets, symbols};
 
 /// Where a binary ran, and whether it is the build that did.
 pub(crate) struct Location {
@@ -51,6 +52,24 @@ impl Location {
         }
     }
 
+    /// Of an input of offsets, which it may have taken from this build.
+    fn of_offsets(facts: &Facts, aggregate: &Aggregate, binary: &Binary) -> Self {
+        let sources = aggregate.branches().map(|(from, _, count)| (from, count));
+        let ends = aggregate.ranges().map(|(_, last, count)| (last, count));
+        let is_same = |id| Some(id) == binary.build_id();
+        let mut ids = facts.images.iter().filter_map(|image| image.build_id.as_ref());
+        Self {
+            placement: offsets::placement(binary, sources.chain(ends)),
+            shared: Vec::new(),
+            build_id_match: match ids.any(is_same) {
+                true => BuildIdMatch::Same,
+                false => BuildIdMatch::Unknown,
+            },
+            other_build: None,
+            note: None,
+        }
+    }
+
     /// Finds out where `binary` ran when an input was recorded. `kallsyms` is a file and its text.
     pub fn find(
         path: &Path,
@@ -60,6 +79,9 @@ impl Location {
         space: Space,
         kallsyms: Option<(&Path, &str)>,
     ) -> Result<Self, ConvertError> {
+        if facts.addressing == Addressing::Offset {
+            return Ok(Self::of_offsets(facts, aggregate, binary));
+        }
         let text = kallsyms.map(|(_, text)| text);
         let (located, differs) = locate_any_build(facts, space, binary, text);
         let mut other_build = None;
@@ -128,15 +150,20 @@ pub struct Placed {
     pub doubt: Option<LocateError>,
 }
 
-/// Where `binary` ran when an input with these `facts` was recorded; `kallsyms` is the text of
-/// `/proc/kallsyms`. If nothing says, the addresses that it was linked for; if another build ran,
+/// Where `binary` ran when an input with these `facts` was recorded, with branches from `sources`;
+/// `kallsyms` is the text of `/proc/kallsyms`. If nothing says, the addresses that it was linked for; if another build ran,
 /// where that did.
 pub fn place(
     facts: &Facts,
     binary: &Binary,
     space: Space,
     kallsyms: Option<&str>,
+    sources: &BranchSources,
 ) -> Result<Placed, LocateError> {
+    if facts.addressing == Addressing::Offset {
+        let placement = offsets::placement(binary, sources.kept());
+        return Ok(Placed { placement, doubt: None });
+    }
     let (located, differs) = locate_any_build(facts, space, binary, kallsyms);
     match located {
         Ok(located) => Ok(Placed { placement: located.placement, doubt: differs }),

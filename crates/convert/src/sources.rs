@@ -54,6 +54,11 @@ impl BranchSources {
         }))
     }
 
+    /// The addresses of those that are kept, with their counts.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (RuntimeAddress, u64)> {
+        self.kept.iter().map(|(&source, &count)| (RuntimeAddress(source), count))
+    }
+
     fn add(&mut self, source: u64, count: u64) {
         if choice(source) >= self.level {
             let total = self.kept.entry(source).or_default();

@@ -19,7 +19,7 @@ use std::slice;
 use mepof_address::ImageAddress;
 use mepof_binary::Binary;
 use mepof_convert::{
-    BranchTrace, ConvertError, Converted, Locations, ProfileOptions, autofdo, judge,
+    BranchTrace, BuildIdMatch, ConvertError, Converted, Locations, ProfileOptions, autofdo, judge,
 };
 use mepof_trace::output::unsymbolized;
 use mepof_trace::{Cause, Space, TraceError};
@@ -194,6 +194,54 @@ fn addresses_of_a_kernel_in_the_lower_half_are_no_offsets() {
         let notes = &found.inputs[0].facts.notes;
         assert_eq!(notes.iter().any(|note| note.contains("offsets")), base.is_some(), "{notes:?}");
     }
+}
+
+/// The records of a binary as `simpleperf inject --output autofdo` writes them, by an offset of
+/// each address.
+fn autofdo_text(recording: &BranchTrace, offset: impl Fn(ImageAddress) -> u64) -> String {
+    let image = &recording.images[0];
+    let at = |address: Option<ImageAddress>| address.map_or(0, &offset);
+    let mut text = format!("{}\n", image.trace.ranges.len());
+    for range in &image.trace.ranges {
+        let (first, last) = (offset(range.first), offset(range.last));
+        writeln!(text, "{first:x}-{last:x}:{}", range.count).unwrap();
+    }
+    let branches = image.trace.branches.iter().filter(|branch| branch.from.is_some());
+    let branches: Vec<_> = branches.collect();
+    writeln!(text, "0\n{}", branches.len()).unwrap();
+    for branch in branches {
+        writeln!(text, "{:x}->{:x}:{}", at(branch.from), at(branch.to), branch.count).unwrap();
+    }
+    let id = image.binary.build_id().unwrap();
+    text + &format!("// build_id: 0x{id}\n// [kernel.kallsyms]\n\n")
+}
+
+#[test]
+fn offsets_of_autofdo_text_are_those_at_which_the_branches_are() {
+    let directory = Directory::new("autofdo-text");
+    let kernel = compile(&directory.0, &[&["-Wl,--build-id"][..], &KERNEL].concat());
+    let recording = read(&kernel, &[], &walked(&kernel), Space::Kernel).unwrap();
+    let image = &recording.images[0];
+    let base = image.binary.load_base().unwrap();
+    let in_file = |at: ImageAddress| {
+        let mut sections = image.binary.sections().iter();
+        let section = sections.find(|section| section.addresses.contains(&at)).unwrap();
+        section.file_offset + (at.0 - section.addresses.start.0)
+    };
+    let from_segment = |at: ImageAddress| at.0 - base.0;
+    let first = image.trace.ranges[0].first;
+    assert_ne!(in_file(first), from_segment(first));
+    for text in [autofdo_text(&recording, in_file), autofdo_text(&recording, from_segment)] {
+        let found = read(&kernel, &[], &text, Space::Kernel).unwrap();
+        assert_eq!(found.images[0].trace.ranges, image.trace.ranges);
+        assert_eq!(found.images[0].trace.branches.len(), image.trace.branches.len());
+        assert_eq!(found.images[0].build_id_match, BuildIdMatch::Same);
+    }
+    let elsewhere = Directory::new("autofdo-other");
+    let other = compile(&elsewhere.0, &[&["-Wl,--build-id", "-O1"][..], &KERNEL].concat());
+    let text = autofdo_text(&recording, in_file);
+    let error = read(&other, &[], &text, Space::Kernel).unwrap_err().to_string();
+    assert!(error.contains("only of [kernel.kallsyms]"), "{error}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use mepof_address::RuntimeAddress;
 use mepof_binary::Binary;
-use mepof_convert::place;
+use mepof_convert::{BranchSources, place};
 use mepof_trace::{Facts, LocateError, Mapping, Space, TracedImage};
 use walk::{Directory, run};
 
@@ -47,7 +47,8 @@ fn facts() -> Facts {
 
 /// The sections that ran, and how far behind the module's beginning.
 fn placed(binary: &Binary, kallsyms: Option<&str>) -> Result<Vec<(String, u64)>, LocateError> {
-    let placement = place(&facts(), binary, Space::Kernel, kallsyms)?.placement;
+    let placement =
+        place(&facts(), binary, Space::Kernel, kallsyms, &BranchSources::default())?.placement;
     let regions = placement.regions().iter().map(|region| {
         let mut sections = binary.sections().iter();
         let section = sections.find(|section| section.addresses.start == region.image).unwrap();

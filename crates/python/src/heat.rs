@@ -63,11 +63,15 @@ pub(crate) fn heatmap(
     let (counter, sources) = sink;
     let kallsyms = records.kallsyms.as_deref();
     let text = kallsyms.map(read_kallsyms).transpose()?;
-    let Placed { placement, doubt } = place(&facts, &binary, records.space, text.as_deref())
-        .map_err(|error| match (&error, kallsyms) {
-            (LocateError::HiddenAddresses, Some(kallsyms)) => Fault::unreadable(kallsyms, error),
-            _ => Fault::unreadable(input, error),
-        })?;
+    let Placed { placement, doubt } =
+        place(&facts, &binary, records.space, text.as_deref(), &sources).map_err(
+            |error| match (&error, kallsyms) {
+                (LocateError::HiddenAddresses, Some(kallsyms)) => {
+                    Fault::unreadable(kallsyms, error)
+                }
+                _ => Fault::unreadable(input, error),
+            },
+        )?;
     let section = drawing.section.as_deref();
     let map = Heatmap::new(&counter, &placement, &binary, section, drawing.rows).map_err(
         |error| match (&error, &doubt) {

@@ -73,6 +73,9 @@ pub enum Addressing {
     Runtime,
     /// As the linker gave them: the input was made from the binary.
     Image,
+    /// Offsets in the file, or from the address of its first segment: simpleperf has written both.
+    /// The input does not say which, and the code tells.
+    Offset,
     /// Those of the first binary as the linker gave them, or bytes from the linked address of its
     /// first executable segment. The latter wrap around: an address below the segment is close to
     /// 2^64. The input does not say which, and the binary tells.

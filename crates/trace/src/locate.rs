@@ -183,6 +183,7 @@ pub fn locate(
     }
     match facts.addressing {
         Addressing::Runtime => {}
+        Addressing::Offset => return Ok(located(by_file(binary), Vec::new(), false)),
         Addressing::Image => return Ok(located(shifted(binary, 0), Vec::new(), false)),
         Addressing::ImageOrTextOffset { lowest, highest } => {
             let offset_from =
@@ -205,6 +206,16 @@ pub fn locate(
         }
         BinaryKind::Program(name) => program(facts, space, binary, hints, name),
     }
+}
+
+/// All sections, at their offsets in the file.
+fn by_file(binary: &BinaryFacts<'_>) -> Vec<Region> {
+    let regions = binary.sections.iter().map(|section| Region {
+        runtime: RuntimeAddress(section.file_offset),
+        image: section.addresses.start,
+        size: size(&section.addresses),
+    });
+    regions.collect()
 }
 
 /// Whether `lowest` and `highest` are rather offsets from `from` than addresses: more of them lie in

@@ -57,7 +57,8 @@ fn other_binaries_are_outside() {
 
 #[test]
 fn samples_and_events_are_counted() {
-    let (facts, found) = read("E cycles:k\nS 41be50 3\nE br inst\nB 10 20 1 0\nE br inst\n").unwrap();
+    let (facts, found) =
+        read("E cycles:k\nS 41be50 3\nE br inst\nB 10 20 1 0\nE br inst\n").unwrap();
     assert_eq!(found.samples, ["10>20 x1"]);
     let events: Vec<_> = facts.events.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(events, ["cycles:k", "br inst"]);

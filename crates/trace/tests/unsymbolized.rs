@@ -1,4 +1,4 @@
-//! llvm-profgen's unsymbolized text, as it is and damaged.
+//! llvm-profgen's unsymbolized text and AutoFDO's, as they are and damaged.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,8 @@ mod reading;
 
 use std::path::Path;
 
-use mepof_trace::input::unsymbolized;
+use mepof_address::BuildId;
+use mepof_trace::input::{Options, Wanted, unsymbolized};
 use mepof_trace::{Addressing, Cause, Facts, TraceError};
 use reading::{Collected, Inputs};
 
@@ -77,4 +78,58 @@ fn nothing_is_an_error() {
     assert!(matches!(read(""), Err(TraceError::Unsupported { .. })));
     assert!(matches!(read("0\n0\n"), Err(TraceError::Unsupported { .. })));
     assert!(matches!(read("\nx\n"), Err(TraceError::Corrupt { offset: 1, .. })));
+}
+
+/// What `simpleperf inject --output autofdo` writes of a kernel and a program.
+const TWO_BINARIES: &str = "// Please split this file. AutoFDO only accepts profile for one binary.
+1\n10010-10020:3\n1\n10020:5\n2\n10020->10010:3\n10020->0:1
+// build_id: 0xaa01000000000000000000000000000000000000\n// /system/lib64/libc.so\n
+1\n20010-20020:4\n0\n0
+// build_id: 0x0000000000000000000000000000000000000000\n// [kernel.kallsyms]\n\n";
+
+fn read_for(
+    program: Option<&str>,
+    build_id: Option<&str>,
+    text: &str,
+) -> Result<(Facts, Collected), TraceError> {
+    let mut found = Collected::default();
+    let build_id: Option<BuildId> = build_id.map(|id| id.parse().unwrap());
+    let facts = Inputs::default().with(|options| {
+        let binary = Wanted { program: program.map(Path::new), build_id: build_id.as_ref() };
+        let options = Options { binary: Some(binary), ..*options };
+        unsymbolized::parse(text.as_bytes(), Path::new("test"), &options, &mut found)
+    })?;
+    Ok((facts, found))
+}
+
+#[test]
+fn of_several_binaries_the_one_that_is_asked_for_is_read() {
+    let library = &["10010..10020 x3", "10020>10010 x3", "10020>ffffffffffffffff x1"][..];
+    let kernel = &["20010..20020 x4"][..];
+    for (program, build_id, expected, outside) in [
+        (None, None, kernel, 3),
+        (None, Some("bb01"), kernel, 3), // the text has no build-id of it
+        (Some("/build/libc.so"), None, library, 1),
+        (Some("/build/other.so"), Some("aa01"), library, 1),
+    ] {
+        let (facts, found) = read_for(program, build_id, TWO_BINARIES).unwrap();
+        assert_eq!(found.samples, expected);
+        assert_eq!(facts.addressing, Addressing::Offset);
+        assert_eq!(facts.format, "AutoFDO's text");
+        assert_eq!(facts.images.len(), 1);
+        assert_eq!(facts.samples.used, expected.len() as u64);
+        assert_eq!(facts.samples.dropped_for(Cause::OutsideBinary), outside);
+        assert_eq!(facts.samples.dropped_for(Cause::NoBranches), 1);
+        assert!(facts.notes.is_empty(), "{:?}", facts.notes);
+    }
+    let error = read_for(Some("/build/libc.so"), Some("bb01"), TWO_BINARIES).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("only of /system/lib64/libc.so (aa01), [kernel.kallsyms]"), "{error}");
+}
+
+#[test]
+fn text_of_one_binary_need_not_name_it() {
+    let (facts, found) = read_for(None, Some("bb01"), "0\n0\n1\n20->0:7\n").unwrap();
+    assert_eq!(found.samples, ["20>ffffffffffffffff x7"]);
+    assert_eq!((facts.addressing, facts.images.len()), (Addressing::Offset, 0));
 }

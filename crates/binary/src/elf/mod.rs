@@ -112,6 +112,12 @@ impl Binary {
         self.parts.executable_base
     }
 
+    /// The address of the first segment that is loaded: AutoFDO's text counts from there. `None` in
+    /// a relocatable file.
+    pub fn load_base(&self) -> Option<ImageAddress> {
+        self.parts.load_base
+    }
+
     /// The functions of the symbol table, by address; none overlaps another.
     pub fn functions(&self) -> &[Function] {
         &self.parts.functions

@@ -23,6 +23,7 @@ pub(super) struct Parts {
     pub relocatable: bool,
     pub build_id: Option<BuildId>,
     pub executable_base: Option<ImageAddress>,
+    pub load_base: Option<ImageAddress>,
     pub headers: Vec<SectionHeader>,
     pub sections: Vec<Section>,
     pub code: Vec<Code>,
@@ -55,9 +56,10 @@ impl Parts {
                 ),
             ));
         }
-        let executable = file.elf_program_headers().iter().filter(|segment| {
-            segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian).0 & elf::PF_X.0 != 0
-        });
+        let segments = file.elf_program_headers().iter();
+        let mut loaded = segments.filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+        let mut executable =
+            loaded.clone().filter(|segment| segment.p_flags(endian).0 & elf::PF_X.0 != 0);
         let symbols = Symbols::read(machine, file, &headers);
         Ok(Self {
             machine,
@@ -69,9 +71,9 @@ impl Parts {
                 .and_then(|id| BuildId::new(id).ok()),
             // As llvm-profgen has it: the page of the first.
             executable_base: executable
-                .map(|segment| segment.p_vaddr(endian).into())
                 .next()
-                .map(|address: u64| ImageAddress(address & PAGE_MASK)),
+                .map(|segment| ImageAddress(segment.p_vaddr(endian).into() & PAGE_MASK)),
+            load_base: loaded.next().map(|segment| ImageAddress(segment.p_vaddr(endian).into())),
             functions: symbols.functions(&sections),
             code_kinds: symbols.into_code_kinds(),
             headers,

@@ -45,7 +45,7 @@ fn text(head: &[u8]) -> Result<Format, String> {
     let lines = || {
         head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
     };
-    // A context, a number, and then something that counts.
+    // A comment or a context, numbers, and then something that counts.
     if lines().take(4).any(is_counted) {
         return Ok(Format::Unsymbolized);
     }

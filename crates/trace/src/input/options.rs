@@ -20,6 +20,18 @@ pub struct Wanted<'a> {
     pub build_id: Option<&'a BuildId>,
 }
 
+impl Wanted<'_> {
+    /// Whether it is what an input calls `name`: by build-id, if both have one.
+    pub(super) fn is(&self, name: &str, build_id: Option<&BuildId>) -> bool {
+        let file = Path::new(name).file_name();
+        match (self.build_id, build_id, self.program) {
+            (Some(one), Some(other), _) => one == other,
+            (_, _, Some(program)) => program.file_name() == file,
+            _ => name.starts_with("[kernel.kallsyms]") || file.is_some_and(|it| it == "vmlinux"),
+        }
+    }
+}
+
 /// How to read an input.
 #[derive(Debug)]
 pub struct Options<'a> {
