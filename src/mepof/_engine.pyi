@@ -31,6 +31,7 @@ class Recording:
     Args:
         binary: the vmlinux.
         inputs: branch records.
+        names: what the verdict calls the inputs; none calls them by their paths.
         input_format: one of ``INPUT_FORMATS``; None finds out.
         modules: kernel modules, as built.
         kallsyms: a copy of /proc/kallsyms of the machine that recorded.
@@ -44,6 +45,7 @@ class Recording:
         binary: Path,
         inputs: Sequence[Path],
         *,
+        names: Sequence[Path] = (),
         input_format: str | None = None,
         modules: Sequence[Path] = (),
         kallsyms: Path | None = None,

@@ -53,7 +53,7 @@ pub(crate) fn convert(
     let branch_trace = BranchTrace::read(&request)?;
     let reading = Reading { request: &request, branch_trace: &branch_trace };
     let mut files = Files::default();
-    let verdict = match conversion.format.writer {
+    let mut verdict = match conversion.format.writer {
         Writer::Profile(write) => {
             let converted = mepof_convert::autofdo(&branch_trace, conversion.options)?;
             if is_welcome(&converted.verdict, conversion) {
@@ -78,6 +78,9 @@ pub(crate) fn convert(
             judged.verdict
         }
     };
+    for (input, name) in verdict.inputs.iter_mut().zip(&records.names) {
+        input.path.clone_from(name);
+    }
     let reasons = verdict.reasons.iter().map(Reason::to_string).collect();
     let outputs = files.paths();
     if is_welcome(&verdict, conversion) {

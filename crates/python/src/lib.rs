@@ -81,13 +81,14 @@ mod _engine {
     impl Recording {
         #[new]
         #[pyo3(signature = (
-            binary, inputs, *, input_format=None, modules=Vec::new(), kallsyms=None,
+            binary, inputs, *, names=Vec::new(), input_format=None, modules=Vec::new(), kallsyms=None,
             space="kernel", events=Vec::new(), on_progress=None
         ))]
         #[allow(clippy::too_many_arguments)] // Python calls it by keywords
         fn new(
             binary: PathBuf,
             inputs: Vec<PathBuf>,
+            names: Vec<PathBuf>,
             input_format: Option<&str>,
             modules: Vec<PathBuf>,
             kallsyms: Option<PathBuf>,
@@ -95,14 +96,15 @@ mod _engine {
             events: Vec<String>,
             on_progress: Option<Py<PyAny>>,
         ) -> PyResult<Self> {
-            let names = || Format::ALL.into_iter().map(Format::name);
+            let formats = || Format::ALL.into_iter().map(Format::name);
             let format = input_format
-                .map(|name| named("input format", name, name.parse().ok(), names()))
+                .map(|name| named("input format", name, name.parse().ok(), formats()))
                 .transpose()?;
             let spaces = || SPACES.into_iter();
             let found = spaces().find(|(known, _)| *known == space).map(|(_, space)| space);
             let space = named("space", space, found, spaces().map(|(name, _)| name))?;
-            let records = Records { binary, modules, inputs, format, kallsyms, space, events };
+            let records =
+                Records { binary, modules, inputs, names, format, kallsyms, space, events };
             Ok(Self { records, on_progress })
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct Records {
     pub binary: PathBuf,
     pub modules: Vec<PathBuf>,
     pub inputs: Vec<PathBuf>,
+    /// What the verdict calls the inputs; empty, if that is their paths.
+    pub names: Vec<PathBuf>,
     pub format: Option<Format>,
     pub kallsyms: Option<PathBuf>,
     pub space: Space,

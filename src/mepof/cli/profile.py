@@ -21,7 +21,7 @@ from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, Output, output_file, print_json
 from mepof.cli.profile_inputs import check_files, check_there, objection
 from mepof.cli.profile_renew import renew
-from mepof.cli.stdin import spooled
+from mepof.cli.stdin import STDIN, STDIN_NAME, spooled
 from mepof.errors import InputError, WorkError
 from mepof.profile.weighted import parse_weighted, whole
 
@@ -139,7 +139,10 @@ def convert(
     """
     check_files(output, inputs, binary, kallsyms, *(modules or []))
     with spooled(inputs) as files, _reading(files) as tell:
-        recording = _recording(binary, files, input_format, modules, kallsyms, space, events, tell)
+        names = [Path(STDIN_NAME) if given == STDIN else given for given in inputs]
+        recording = _recording(
+            binary, files, input_format, modules, kallsyms, space, events, tell, names
+        )
         done = json.loads(
             _engine.convert(
                 recording,
@@ -384,6 +387,7 @@ def _recording(
     space: str,
     events: list[str] | None,
     tell: Callable[[int], None],
+    names: Sequence[Path] = (),
 ) -> _engine.Recording:
     check_there(binary, "name the vmlinux of the exact build that ran")
     for trace in inputs:
@@ -397,6 +401,7 @@ def _recording(
     return _engine.Recording(
         binary,
         inputs,
+        names=names,
         input_format=input_format,
         modules=modules or [],
         kallsyms=kallsyms,

@@ -1,4 +1,4 @@
-"""Standard input, which the word ``-`` names in place of a file."""
+"""Standard input, which the word ``-`` names in place of a file, and compressed files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mepof.errors import InputError, MepofError, WorkError
+from mepof.errors import InputError, WorkError
+from mepof.profile.traces import decompressed, named
 
 STDIN = Path("-")
 STDIN_NAME = "<stdin>"
@@ -17,18 +18,21 @@ STDIN_NAME = "<stdin>"
 
 @contextmanager
 def spooled(inputs: Sequence[Path]) -> Iterator[list[Path]]:
-    """The inputs, with a temporary file for standard input: some formats are read twice.
+    """The inputs, with a temporary file for standard input, since some formats are read twice, and
+    for each that is compressed.
 
-    Errors of the block name standard input, not the file.
+    Errors of the block name what was given, not the file.
 
     Raises:
-        InputError: standard input is named twice.
+        InputError: standard input is named twice, or a file is damaged.
+        EnvironmentLack: a program that decompresses is not installed.
         WorkError: there is no space for it.
     """
     if inputs.count(STDIN) > 1:
         raise InputError("standard input is given twice", "name `-` once")
     if STDIN not in inputs:
-        yield list(inputs)
+        with decompressed(inputs) as files:
+            yield files
         return
     with TemporaryDirectory(prefix="mepof-") as directory:
         path = Path(directory) / "stdin"
@@ -40,8 +44,6 @@ def spooled(inputs: Sequence[Path]) -> Iterator[list[Path]]:
                 f"standard input cannot be kept in {directory}: {error.strerror}",
                 "set TMPDIR to a directory with more space",
             ) from error
-        try:
-            yield [path if given == STDIN else given for given in inputs]
-        except MepofError as error:
-            message = error.message.replace(str(path), STDIN_NAME)
-            raise type(error)(message, error.remedy) from error
+        spool = [path if given == STDIN else given for given in inputs]
+        with named({str(path): STDIN_NAME}), decompressed(spool) as files:
+            yield files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +19,11 @@ from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.artifact import ProfileDescription
 from mepof.profile.quality import Quality
+from mepof.profile.traces import decompressed
 from mepof.scenario.collection import Collection
 from mepof.spec.profile_convert import ProfileConvert
 from mepof.toolchain.named import select
 from mepof.toolchain.protocol import Tools
-
 
 class ProfileConvertBody:
     """Makes the files of all profiles, ``profile.json``, and ``collection.json`` if it is known how
@@ -40,8 +41,9 @@ class ProfileConvertBody:
         path = Path(raw.path)
         if not path.exists():
             raise InputError(f"{path} does not exist")
-        for trace in _given(path):
-            _engine.trace_format(trace)
+        with decompressed(_given(path)) as traces:
+            for trace in traces:
+                _engine.trace_format(trace)
 
     def resources(self, step: Step) -> Resources:
         return Resources()
@@ -55,12 +57,14 @@ class ProfileConvertBody:
     def run(self, context: StepContext) -> None:
         asked = ProfileConvert[Path].of(context.step, context.inputs)
         given = isinstance(context.step.inputs.get("raw"), HostInput)
-        raw = _given(asked.raw) if given else tuple(sorted(asked.raw.glob("raw*")))
+        raw = _given(asked.raw) if given else sorted(asked.raw.glob("raw*"))
         below = _below(asked, context.output)
         tools = Tools(select(asked.toolchain), context.run)
         number = Round(asked.round, asked.profile if asked.round > 1 else None)
         algorithm = ALGORITHMS.get(asked.algorithm)
-        quality = algorithm.convert(Conversion(raw, asked.kernel, context.output, tools, number))
+        with decompressed(raw) if given else nullcontext(raw) as traces:
+            conversion = Conversion(tuple(traces), asked.kernel, context.output, tools, number)
+            quality = algorithm.convert(conversion)
         if below is not None:
             # The flags of the build that was profiled depend on the profile below alone.
             whole = quality.exact or algorithm.same_build

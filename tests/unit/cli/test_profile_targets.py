@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -99,6 +100,21 @@ def test_layout_needs_no_debug_information(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "propeller.verdict.json").read_text())
     assert kept["binaries"][0]["functions_executed"] == 1
     assert kept["binaries"][0]["mapped_percent"] is None
+
+
+@pytest.mark.parametrize("to", ["bolt-preaggregated", "unsymbolized"])
+def test_text_of_branches_gives_the_profile_of_what_it_was_made_of(tmp_path: Path, to: str) -> None:
+    kernel, loop = link_kernel(tmp_path, "-g", "-fdebug-info-for-profiling")
+    record, text, packed = (tmp_path / name for name in ("perf.txt", "text", "text.gz"))
+    record.write_text(recorded(loop))
+    converted(kernel, record, "autofdo", tmp_path / "direct")
+    converted(kernel, record, to, text)
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    for given in (text, packed):
+        converted(kernel, given, "autofdo", tmp_path / "again")
+        assert (tmp_path / "again").read_bytes() == (tmp_path / "direct").read_bytes()
+        kept = json.loads((tmp_path / "again.verdict.json").read_text())
+        assert kept["inputs"][0]["path"] == str(given)
 
 
 def test_bolt_reads_where_patched_code_and_calls_went_on(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable
 from dataclasses import replace
@@ -150,6 +151,28 @@ def test_given_branch_traces_are_used_unchanged(
     profile_convert.BODY.run(context)
     assert algorithm.conversions[0].raw == ((hosts / "a", hosts / "b") if several else (trace,))
     assert Collection.find(context.output) is None
+
+
+def test_a_given_branch_trace_may_be_compressed(
+    room: Room, algorithm: FakeAlgorithm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = room.root / "perf.data.gz"
+    trace.write_bytes(gzip.compress(b"PERFILE2"))
+    build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
+    BUILD.write(build)
+    context = room.context("profile-convert", TOOLS, raw=trace, kernel=build)
+    made: dict[str, Input] = {"raw": HostInput(str(trace)), "kernel": StepInput("build")}
+    context = replace(context, step=replace(context.step, inputs=made))
+    read: list[bytes] = []
+    convert = algorithm.convert
+
+    def reading(conversion: Conversion) -> Quality:
+        read.extend(path.read_bytes() for path in conversion.raw)
+        return convert(conversion)
+
+    monkeypatch.setattr(algorithm, "convert", reading)
+    profile_convert.BODY.run(context)
+    assert read == [b"PERFILE2"]
 
 
 @pytest.mark.parametrize("same_build", [False, True])

@@ -1,0 +1,84 @@
+"""Branch traces that a user compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mepof import compressed
+from mepof.errors import InputError, MepofError, WorkError
+from mepof.magic import ZSTD
+from mepof.process import find_tool, run
+
+_HEAD_BYTES = 6
+_MAGICS = (ZSTD, *compressed.STREAMS)
+
+
+@contextmanager
+def decompressed(traces: Sequence[Path]) -> Iterator[list[Path]]:
+    """The traces, with a temporary file for each that is compressed.
+
+    Errors of the block name what was given.
+
+    Raises:
+        InputError: a file is damaged.
+        EnvironmentLack: zstd is not installed.
+        WorkError: there is no space for it.
+    """
+    heads = {trace: _head(trace) for trace in traces}
+    if not any(head.startswith(_MAGICS) for head in heads.values()):
+        yield list(traces)
+        return
+    with TemporaryDirectory(prefix="mepof-") as directory:
+        files = []
+        for number, trace in enumerate(traces):
+            target = trace
+            if heads[trace].startswith(_MAGICS):
+                target = Path(directory) / f"{number}-{trace.stem}"
+                _decompress(trace, target, heads[trace])
+            files.append(target)
+        with named({str(file): str(trace) for file, trace in zip(files, traces, strict=True)}):
+            yield files
+
+
+@contextmanager
+def named(names: Mapping[str, str]) -> Iterator[None]:
+    """Has errors of the block say a name in place of each temporary file."""
+    try:
+        yield
+    except MepofError as error:
+        message = error.message
+        for file, name in names.items():
+            message = message.replace(file, name)
+        raise type(error)(message, error.remedy) from error
+
+
+def _head(trace: Path) -> bytes:
+    if not trace.is_file():  # a pipe cannot be read twice
+        return b""
+    try:
+        with trace.open("rb") as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:  # the engine says what is wrong
+        return b""
+
+
+def _decompress(trace: Path, target: Path, head: bytes) -> None:
+    try:
+        if head.startswith(ZSTD):
+            zstd = find_tool("zstd", "apt-get install zstd")
+            done = run([zstd, "-dqf", "-o", target, trace], check=False)
+            if done.status != 0:
+                raise InputError(f"{trace} cannot be decompressed: {done.output.strip()}")
+            return
+        with trace.open("rb") as source, target.open("wb") as file:
+            compressed.copy(source, file, head)
+    except compressed.Damaged as error:
+        raise InputError(f"{trace} cannot be decompressed: {error}") from error
+    except OSError as error:
+        raise WorkError(
+            f"{trace} cannot be decompressed into {target.parent}: {error.strerror}",
+            "set TMPDIR to a directory with more space",
+        ) from error
