@@ -25,6 +25,14 @@ from mepof.spec.profile_convert import ProfileConvert
 from mepof.toolchain.named import select
 from mepof.toolchain.protocol import Tools
 
+_TRAIN_MORE = "let the scenario run more actions, or check the log of the collection"
+#: Branches of another build are the usual reason.
+_RECORD_THAT_KERNEL = (
+    "record on a machine that runs the kernel in {}: to get it first, run the program with "
+    "`set scout off` and without branches"
+)
+
+
 class ProfileConvertBody:
     """Makes the files of all profiles, ``profile.json``, and ``collection.json`` if it is known how
     the raw profile was collected."""
@@ -77,7 +85,7 @@ class ProfileConvertBody:
         if quality.verdict == "poor":
             raise WorkError(
                 f"the profile is poor: {'; '.join(quality.reasons)}",
-                "let the scenario run more actions, or check the log of the collection",
+                _RECORD_THAT_KERNEL.format(asked.kernel) if given else _TRAIN_MORE,
             )
         if below is not None:
             objects = below.executed_objects

@@ -218,8 +218,27 @@ def test_a_poor_profile_is_refused(room: Room, algorithm: FakeAlgorithm) -> None
     raw = room.directory("raw", raw0="x")
     build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
     BUILD.write(build)
-    with pytest.raises(WorkError, match="the profile is poor: only 5 functions ran"):
-        profile_convert.BODY.run(room.context("profile-convert", TOOLS, raw=raw, kernel=build))
+    context = room.context("profile-convert", TOOLS, raw=raw, kernel=build)
+    with pytest.raises(WorkError, match="the profile is poor: only 5 functions ran") as raised:
+        profile_convert.BODY.run(context)
+    assert "more actions" in (raised.value.remedy or "")
+
+
+def test_given_branches_have_to_be_of_the_kernel_that_the_program_builds(
+    room: Room, algorithm: FakeAlgorithm
+) -> None:
+    algorithm.quality = POOR
+    build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
+    BUILD.write(build)
+    trace = room.root / "perf.data"
+    trace.write_text("PERFILE2")
+    context = room.context("profile-convert", TOOLS, raw=trace, kernel=build)
+    made: dict[str, Input] = {"raw": HostInput(str(trace)), "kernel": StepInput("build")}
+    context = replace(context, step=replace(context.step, inputs=made))
+    with pytest.raises(WorkError, match="the profile is poor") as raised:
+        profile_convert.BODY.run(context)
+    remedy = raised.value.remedy or ""
+    assert str(build) in remedy and "set scout off" in remedy
 
 
 def test_the_engine_is_part_of_the_identity_of_a_conversion(
