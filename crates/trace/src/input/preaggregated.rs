@@ -127,7 +127,7 @@ fn address(word: &[u8], ours: Option<&BuildId>) -> Option<RuntimeAddress> {
     let mut parts = word.rsplitn(2, |&byte| byte == b':');
     let (number, rest) = hexadecimal(parts.next()?)?;
     let is_outside = parts.next().is_some_and(|id| {
-        let id: Option<BuildId> = str::from_utf8(id).ok().and_then(|id| id.parse().ok());
+        let id: Option<BuildId> = std::str::from_utf8(id).ok().and_then(|id| id.parse().ok());
         ours.is_none() || id.as_ref() != ours
     });
     let address = if is_outside || number == 0 { OUTSIDE } else { RuntimeAddress(number) };
