@@ -14,6 +14,7 @@ from pathlib import Path
 from mepof.described import nearest
 from mepof.errors import InputError, WorkError
 from mepof.process import Completed, find_tool
+from mepof.source.address import scheme_of
 from mepof.source.protocol import Workshop, locked
 
 MAX_ATTEMPTS = 4
@@ -37,6 +38,8 @@ _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     "LC_ALL": "C",
 }
+# git serves no repository of another user without it.
+_ANY_OWNER = "--upload-pack=git -c 'safe.directory=*' upload-pack"
 # What a user has configured for clones must not change files: line ends, filters.
 _PLAIN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
 
@@ -96,9 +99,13 @@ def tags(url: str, workshop: Workshop) -> frozenset[str]:
 
 
 def _asked(url: str, arguments: list[str], workshop: Workshop) -> Completed:
-    return _git(
-        ["ls-remote", "--quiet", *arguments], url, "read", workshop, timeout=_ASKING_SECONDS
-    )
+    asking = ["ls-remote", "--quiet", *_served(url), *arguments]
+    return _git(asking, url, "read", workshop, timeout=_ASKING_SECONDS)
+
+
+def _served(url: str) -> tuple[str, ...]:
+    """How git is told to serve a repository of this machine; nothing for one of a server."""
+    return (_ANY_OWNER,) if scheme_of(url) == "file" else ()
 
 
 def _listed(done: Completed) -> dict[str, str]:
@@ -219,7 +226,7 @@ class Mirror:
         quiet = ("--quiet", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
         where = (f"--git-dir={self.path}", "-c", "protocol.version=2")
         _git(
-            [*where, "fetch", *quiet, "--no-tags", option, "--", url, wanted],
+            [*where, "fetch", *quiet, *_served(url), "--no-tags", option, "--", url, wanted],
             url,
             "fetched from",
             self._workshop,

@@ -62,6 +62,15 @@ def test_a_tag_is_pinned_to_its_commit_and_laid_out(
     assert sublevel(output) == "int fork = 1;\n"
 
 
+def test_a_repository_of_another_user_is_read(
+    repository: Path, output: Path, bench: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    address = f"git+file://{repository}#tag=v6.12.1"
+    SOURCE.fetch(address, pinned(address, bench), output, bench.workshop)
+    assert sublevel(output)
+
+
 def test_a_branch_is_pinned_to_where_it_is_now_and_said(
     daemon: str, repository: Path, output: Path, bench: Recorder
 ) -> None:
