@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -36,7 +36,11 @@ _CALLERS = re.compile(
     r"|(?:K|HOST|USER)(?:A|C|CPP|CXX|LD|RUST)FLAGS|HOST_EXTRA\w+|HOSTLDLIBS"
     r"|BRANCH|BUILD_NUMBER|KMI_GENERATION|GIT_DIR|GIT_INDEX_FILE|GIT_WORK_TREE"
     r"|GNUMAKEFLAGS|MAKEFILES|GZIP|XZ_DEFAULTS|XZ_OPT|ZSTD_\w+"
+    # What compilers read.
+    r"|CPATH|C(?:PLUS)?_INCLUDE_PATH|COMPILER_PATH|GCC_EXEC_PREFIX|CCC_\w+"
 )
+# Where a machine may have the headers of libelf and openssl, for the programs that a build runs.
+_HEADERS = {"CPATH": "-I", "C_INCLUDE_PATH": "-isystem"}
 _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)(?: \[M\])?  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error|can't open file")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
@@ -59,6 +63,7 @@ def words(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]
         **({"LOCALVERSION": spec.suffix} if spec.suffix else {}),
         "KCFLAGS": debug,
         "KAFLAGS": debug,
+        **({"HOSTCFLAGS": " ".join(headers)} if (headers := [*_host_headers()]) else {}),
         **flag_variables(replace(spec, ldflags=(*spec.ldflags, *kept)), toolchain, SELECTED),
         **({"MEPOF_LINK": f"-Wl,--script={ORDER}"} if spec.link_order else {}),
     }
@@ -68,6 +73,14 @@ def words(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]
         variables["CC"] = f"ccache {variables['CC']}"
     assigned = (f"{name}={value}" for name, value in variables.items())
     return ["make", "-C", str(paths.view), f"O={paths.objects}", *assigned]
+
+
+def _host_headers() -> Iterator[str]:
+    """The directories of headers that the caller's environment names, as flags."""
+    for name, flag in _HEADERS.items():
+        for directory in os.environ.get(name, "").split(os.pathsep):
+            if directory and not re.search(r"\s", directory):
+                yield flag + directory
 
 
 def environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> dict[str, str | None]:

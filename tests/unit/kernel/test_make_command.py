@@ -36,9 +36,10 @@ CALLERS = (
     *("KCONFIG_WERROR", "KCONFIG_WARN_UNKNOWN_SYMBOLS", "KCONFIG_ALLCONFIG", "KCONFIG_AUTOCONFIG"),
     *("BUILD_NUMBER", "KMI_GENERATION", "BRANCH", "CONFIG_KASAN", "INSTALL_MOD_STRIP"),
     *("GIT_DIR", "GNUMAKEFLAGS", "MAKEFILES", "XZ_OPT", "ZSTD_CLEVEL", "GZIP"),
+    *("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "CCC_OVERRIDE_OPTIONS"),
 )
 # What a build may need of it.
-KEPT = ("HOME", "KBUILD_SIGN_PIN", "RUST_LIB_SRC", "TMPDIR")
+KEPT = ("HOME", "LIBRARY_PATH", "KBUILD_SIGN_PIN", "RUST_LIB_SRC", "TMPDIR")
 
 
 @pytest.fixture
@@ -91,6 +92,7 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
         *("PAHOLE=not-installed", "RUSTC=not-installed", "BINDGEN=not-installed"),
         "KCFLAGS=-fdebug-compilation-dir=build",
         "KAFLAGS=-fdebug-compilation-dir=build",
+        "HOSTCFLAGS=-Icallers -isystemcallers",
         *("MEPOF_CFLAGS=-O3 -fmini", "MEPOF_RUSTFLAGS=", "MEPOF_LDFLAGS=--one --two"),
         *("MEPOF_SELECTED=mepof-selected.mk", "CLANG_AUTOFDO_PROFILE=profile"),
         f"MEPOF_EXCLUDE={EXCLUDED}",
@@ -111,6 +113,19 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
         ([*make, "prepare"], environment),
         ([*make, "-j3", "bzImage"], environment),
     ]
+
+
+def test_programs_of_the_build_find_the_headers_that_the_caller_names(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As libelf's, where a machine has it elsewhere; empty names and blanks mean none."""
+    names = ("tree", "work", "output", "log", "cache")
+    spec, paths = BuildSpec(arch.get("x86-64"), ()), BuildPaths(*(root / name for name in names))
+    for value, expected in (("/elf:/ssl", ["HOSTCFLAGS=-I/elf -I/ssl"]), (":/a b", [])):
+        monkeypatch.setenv("CPATH", value)
+        monkeypatch.delenv("C_INCLUDE_PATH", raising=False)
+        words = make_command.words(spec, select(f"clang{SUFFIX}"), paths)
+        assert [each for each in words if each.startswith("HOSTCFLAGS")] == expected
 
 
 @pytest.mark.parametrize(
