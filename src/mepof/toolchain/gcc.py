@@ -74,9 +74,20 @@ class Gcc(Versioned):
         return list(dict.fromkeys(found))
 
     def missing(self) -> tuple[str, ...]:
-        if self.directory is not None and not self._compilers():
-            return (self.description.tools["compiler"].command,)
-        return super().missing()
+        if self.directory is None:
+            return super().missing()
+        # The system may have the others.
+        return () if self._compilers() else (self.description.tools["compiler"].command,)
+
+    def check(self) -> None:
+        compiler = self.tool("compiler")
+        if self.directory is not None and not find(compiler):
+            raise EnvironmentLack(
+                f"{compiler} is not installed, which compiles the programs that a build runs: "
+                f"{self.directory} has none for this machine",
+                "apt-get install gcc binutils",
+            )
+        super().check()
 
     def _compilers(self) -> list[str]:
         """Those in the directory: for this machine, and for others."""

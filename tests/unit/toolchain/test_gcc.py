@@ -337,6 +337,19 @@ def test_the_directory_of_an_sdk_is_not_that_of_its_programs(
     assert caught.value.remedy == f"name {tmp_path / below}"
 
 
+def test_a_machine_without_a_compiler_cannot_use_one_for_others(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = tmp_path / "bin"
+    inside.mkdir()
+    script(inside / "aarch64-none-linux-gnu-gcc", "gcc (Arm GNU Toolchain) 13.3.1")
+    monkeypatch.setenv("PATH", str(machine))
+    with pytest.raises(EnvironmentLack, match="gcc is not installed, which compiles") as caught:
+        select(f"gcc:{tmp_path}")
+    assert f"{inside} has none for this machine" in caught.value.message
+    assert caught.value.remedy == "apt-get install gcc binutils"
+
+
 def test_a_compiler_with_its_version_in_its_name_is_to_be_linked(tmp_path: Path) -> None:
     install(tmp_path, "14.2.0")
     with pytest.raises(EnvironmentLack, match="does not have gcc") as caught:
