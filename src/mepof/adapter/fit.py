@@ -25,7 +25,7 @@ from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
 from mepof.source.directory import links_out, taken
-from mepof.toolchain.named import oldest_with
+from mepof.toolchain.named import families_with, oldest_with
 from mepof.toolchain.protocol import TOOLCHAINS, Toolchain
 
 # Of what machines need, on wherever no file turns it off.
@@ -289,7 +289,11 @@ def _lacks(required: frozenset[str], toolchain: Toolchain) -> Iterator[Reason]:
                 f"{toolchain.version}"
             )
         else:
-            yield Reason(f"{toolchain.name} does not have {', '.join(missing)}")
+            able = families_with(required)
+            yield Reason(
+                f"it needs {' or '.join(able or missing)}, and the toolchain is {toolchain.name}",
+                f"choose it: --toolchain {able[0]}" if able else None,
+            )
 
 
 def _misfits(tree: Path, names: Iterable[str], toolchain: Toolchain) -> tuple[Reason, ...]:

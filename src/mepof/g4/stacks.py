@@ -81,12 +81,11 @@ def unsupported(
             ]
             # The names of versions are in order, the oldest last.
             newer = [name for name in able if _is_newer(name, family, version)]
+            families = [name for name in able if not name.rpartition("-")[2].isdigit()]
+            needed = f"`{newer[-1]}` or later" if newer else " or ".join(families or missing)
             yield Diagnostic(
                 span,
-                f"`{text}` needs `{newer[-1]}` or later, and the toolchain is `{toolchain}`"
-                if newer
-                else f"`{text}` needs a toolchain with {', '.join(missing)}, "
-                f"which `{toolchain}` does not have",
+                f"`{text}` needs {needed}, and the toolchain is `{toolchain}`",
                 f"write `set toolchain {(newer[-1:] or able)[0]}` before it" if able else None,
             )
 

@@ -79,10 +79,17 @@ def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str
                     f"{name} needs {family} {oldest} or later, not {version}",
                     f"set toolchain {family}-{oldest}, or a newer one",
                 )
+            able = families_with(frozenset(required))
             raise InputError(
-                f"{toolchain} cannot be used with {name}: it does not have {', '.join(missing)}",
-                _suggestion(frozenset(required)),
+                f"{toolchain} cannot be used with {name}: it needs {' or '.join(able or missing)}",
+                f"set toolchain {able[0]}" if able else None,
             )
+
+
+def families_with(required: frozenset[str]) -> tuple[str, ...]:
+    """The families of toolchains of which some version has all of these capabilities."""
+    families = TOOLCHAINS.all().items()
+    return tuple(name for name, family in families if required <= family.capabilities.keys())
 
 
 def oldest_with(family: str, version: str | None, missing: Collection[str]) -> int | None:
@@ -150,12 +157,6 @@ def _suited(directory: str) -> tuple[str, ...]:
             family.at(Path(directory).absolute())
             found.append(name)
     return tuple(found) or TOOLCHAINS.names()
-
-
-def _suggestion(required: frozenset[str]) -> str | None:
-    families = TOOLCHAINS.all().items()
-    able = [name for name, family in families if required <= family.capabilities.keys()]
-    return f"use {' or '.join(able)}" if able else None
 
 
 def _capabilities(family: str, version: str | None) -> frozenset[str]:

@@ -295,8 +295,7 @@ CASES = {
     ),
     "an algorithm that a directory's toolchain does not support": (
         "set toolchain gcc:./gcc-14.\nopt /src pgo rand kbench.",
-        "p.g4:2:10: error: `pgo` needs a toolchain with llvm-instrumentation, which "
-        "`gcc:./gcc-14` does not have",
+        "p.g4:2:10: error: `pgo` needs clang, and the toolchain is `gcc:./gcc-14`",
     ),
     "a toolchain that builds no kernels for the architecture": (
         "set arch arm.\nbuild /src.",
