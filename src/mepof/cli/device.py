@@ -27,6 +27,8 @@ from mepof.process import run
 app = Commands(help="Prepare a machine, count on it, and compare its kernels.")
 app.command("compare")(compare)
 
+_NOTHING = "nothing would be set: each setting that this machine has is as it should be"
+
 Kind = Annotated[
     str,
     typer.Argument(
@@ -70,8 +72,8 @@ def prepare(
     preparation = _preparation(kind, adb)
     shell = _shell(adb, ssh)
     if dry_run:
-        for line in pending(shell, preparation):
-            typer.echo(line)
+        lines = pending(shell, preparation)
+        typer.echo("\n".join(lines or [_NOTHING]))
         return
     with prepared(shell, preparation, default_directory(), say, leave=not command) as machine:
         status = 0

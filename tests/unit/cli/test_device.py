@@ -104,6 +104,9 @@ def test_dry_run_sets_nothing(mepof: Call, tmp_path: Path) -> None:
     assert (status, out) == (0, "governor: performance, is schedutil\n")
     assert (tmp_path / "governor").read_text() == "schedutil\n"
     assert not (tmp_path / "state").exists()
+    (tmp_path / "governor").write_text("performance\n")
+    status, out, _ = mepof("prepare", "kind.toml", "--dry-run")
+    assert (status, out.partition(":")[0]) == (0, "nothing would be set")
 
 
 def test_command_runs_prepared_and_its_status_is_kept(mepof: Call, tmp_path: Path) -> None:
