@@ -15,6 +15,8 @@ from mepof.kernel.kconfig import Fragments, stated_in
 # recipes, comments, help, and the choice of a file by the target `defconfig`.
 _TARGET = re.compile(r"(?<![\w.%-])[a-z0-9]\w*config\b")
 _NO_TARGETS = re.compile(r"^(?:\t|\s*#|.*\becho\b|\s*KBUILD_DEFCONFIG\b).*$", re.M)
+# What Kconfig reads besides: not `osource`, which may be missing.
+_INCLUDED = re.compile(r'^\s*source\s+"([^"]+)"', re.M)
 _DEFAULT = re.compile(r"^\s*KBUILD_DEFCONFIG\s*[:?]?=\s*(\S+)", re.M)
 
 
@@ -22,8 +24,10 @@ def check(tree: Path, arch: Arch, fragments: Fragments) -> None:
     """Refuse a base that a tree does not have: make says only that its ``.config`` is missing.
 
     Raises:
-        InputError: the message names the base, its file and line, and the nearest one.
+        InputError: the message names the base, its file and line, and the nearest one; or what
+            the tree lacks of its Kconfig files.
     """
+    _check_included(tree, arch)
     makefiles = _makefiles(tree, arch)
     targets = {*_TARGET.findall(_NO_TARGETS.sub("", makefiles))} - {"defconfig"}
     for wanted in fragments.base.split():
@@ -46,6 +50,38 @@ def check(tree: Path, arch: Arch, fragments: Fragments) -> None:
         if not fragments.base_origin:
             raise InputError(message, f"name another one by a line `# base: NAME`; {remedy}")
         raise InputError(f"{fragments.base_origin}: {message}", remedy)
+
+
+def _check_included(tree: Path, arch: Arch) -> None:
+    """Refuse a tree of which a part is missing, as of a sparse checkout.
+
+    Raises:
+        InputError: a Kconfig file reads one that is not there.
+    """
+    pending, seen = ["Kconfig"], set[str]()
+    while pending:
+        name = pending.pop()
+        seen.add(name)
+        file = tree / name
+        text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+        for each in _INCLUDED.findall(text):
+            included = _with_arch(each, arch)
+            if "$" in included or included in seen:
+                continue
+            if not (tree / included).is_file():
+                raise InputError(
+                    f"the tree is not complete: {name} reads {included}, which is not there",
+                    "complete a sparse checkout by `git sparse-checkout disable`; restore what a "
+                    "link leads to, or a submodule",
+                )
+            pending.append(included)
+
+
+def _with_arch(path: str, arch: Arch) -> str:
+    """A path with the variables that Kbuild sets for an architecture."""
+    for name, value in (("SRCARCH", arch.source), ("HEADER_ARCH", "x86")):
+        path = re.sub(rf"\$(?:\({name}\)|\{{{name}\}}|{name}\b)", value, path)
+    return path
 
 
 def values(tree: Path, arch: Arch, fragments: Fragments) -> Mapping[str, str] | None:

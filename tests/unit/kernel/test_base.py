@@ -18,6 +18,25 @@ def merged(tmp_path: Path, text: str) -> Fragments:
     return kconfig.merge([tmp_path / "0.config"])
 
 
+def test_a_tree_without_a_file_that_kconfig_reads_is_not_complete(tmp_path: Path) -> None:
+    """As a sparse checkout. What is named by make alone, or may be missing, is not looked for."""
+    for name, text in {
+        "Kconfig": 'source "arch/$(SRCARCH)/Kconfig"\nsource "$(VENDOR)/Kconfig"\n',
+        "arch/arm64/Kconfig": 'osource "vendor/Kconfig"\nif A\nsource "drivers/Kconfig"\nendif\n',
+        "arch/arm64/configs/defconfig": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    wanted, arm64 = merged(tmp_path, "CONFIG_A=y\n"), arch.get("arm64")
+    said = "not complete: arch/arm64/Kconfig reads drivers/Kconfig, which is not there"
+    with pytest.raises(InputError, match=said) as caught:
+        check(tmp_path, arm64, wanted)
+    assert "git sparse-checkout disable" in str(caught.value.remedy)
+    (tmp_path / "drivers").mkdir()
+    (tmp_path / "drivers/Kconfig").write_text('source "Kconfig"\n')
+    check(tmp_path, arm64, wanted)
+
+
 @pytest.mark.parametrize(
     ("base", "wrong"),
     [
