@@ -51,6 +51,17 @@ def check_kernel(tree: Path, origin: Path | str) -> None:
     if not (tree / "Kbuild").is_file():
         raise InputError(f"{origin} is not a kernel source tree: it has no Kbuild file")
     version_of(tree, origin)
+    if (tree / "scripts/Makefile.build").is_file() and not (tree / "init/main.c").is_file():
+        raise InputError(
+            f"{origin} has the headers of a kernel alone: it has no init/main.c",
+            "name the directory of its source",
+        )
+    with (tree / "Makefile").open("rb") as makefile:
+        if makefile.readline().endswith(b"\r\n"):
+            raise InputError(
+                f"{origin} has the line ends of Windows, with which no kernel builds",
+                "clone it by `git -c core.autocrlf=false clone`, or name git+URL#branch=NAME",
+            )
 
 
 def version_of(tree: Path, origin: Path | str | None = None) -> KernelVersion:
@@ -74,7 +85,8 @@ def version_of(tree: Path, origin: Path | str | None = None) -> KernelVersion:
     numbers = [int(match.group(1)) for match in found.values() if match]
     if len(numbers) != 3:
         raise InputError(
-            f"{name} is not a kernel source tree: its Makefile does not state a version"
+            f"{name} is not a kernel source tree: its Makefile does not state VERSION, PATCHLEVEL "
+            "and SUBLEVEL"
         )
     candidate = re.search(r"^EXTRAVERSION\s*=\s*-rc(\d+)", head, re.M)
     version, patchlevel, sublevel = numbers
