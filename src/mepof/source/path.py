@@ -9,6 +9,7 @@ from mepof.errors import InputError
 from mepof.kernel.source import check_kernel
 from mepof.source.address import attribute_keys, scheme_of
 from mepof.source.directory import note_left_out, taken
+from mepof.source.mistaken import file_is, instead_of
 from mepof.source.protocol import Pin, Workshop
 from mepof.source.tarball import KEYS
 from mepof.source.unpack import extract, is_tarball
@@ -44,11 +45,12 @@ class PathSource:
         if path.is_dir():
             if _is_bare(path):
                 raise InputError(f"{address} is a bare git repository", _as_git(path, "tag=NAME"))
-            check_kernel(path, path)
+            _check_tree(path)
         elif not path.is_file():
             raise InputError(f"{address} does not exist", as_git(address))
         elif not is_tarball(path):
-            raise InputError(f"{address} is neither a kernel source tree nor a tarball of one")
+            what, remedy = file_is(path)
+            raise InputError(f"{address} is {what}", remedy)
 
     def pin(self, address: str, workshop: Workshop) -> Pin:
         return {}
@@ -60,7 +62,7 @@ class PathSource:
     def fetch(self, address: str, pin: Pin, output: Path, workshop: Workshop) -> None:
         origin = Path(address)
         if origin.is_dir():
-            check_kernel(origin, origin)
+            _check_tree(origin)
             found = taken(origin)
             note_left_out(found.left_out, workshop)
             found.copy(output)
@@ -69,6 +71,18 @@ class PathSource:
             check_kernel(output, origin)
         else:
             raise InputError(f"{address} does not exist")
+
+
+def _check_tree(directory: Path) -> None:
+    """Check that a directory is a kernel source tree that builds.
+
+    Raises:
+        InputError: it is not; the remedy names what may be meant.
+    """
+    try:
+        check_kernel(directory, directory)
+    except InputError as error:
+        raise InputError(error.message, error.remedy or instead_of(directory)) from error
 
 
 def _is_bare(directory: Path) -> bool:

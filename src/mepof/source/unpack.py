@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from uuid import uuid4
 
 from mepof import compressed, magic
-from mepof.errors import InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import Completed, find_tool
 from mepof.source.directory import GENERATED, note_left_out
 from mepof.source.protocol import Workshop
@@ -18,6 +19,9 @@ from mepof.toolchain.protocol import Run
 _LZIP = b"LZIP"
 _COMPRESSED = (*compressed.STREAMS, magic.ZSTD, _LZIP)
 _HEAD_BYTES = 512
+# What tar says of a program that it starts and that is not there.
+_NOT_INSTALLED = re.compile(r"^(?:tar \(child\): )?(\w+): Cannot exec: No such file", re.M)
+_PACKAGES = {"xz": "xz-utils"}
 
 
 def is_tarball(path: Path) -> bool:
@@ -39,6 +43,7 @@ def extract(
 
     Raises:
         InputError: it is not a tarball, or is damaged.
+        EnvironmentLack: the program that decompresses it is not installed.
         WorkError: the disk is full.
     """
     into = ["--directory", str(output), "--no-same-owner"]
@@ -92,6 +97,9 @@ def decompress(tarball: Path, target: Path, runner: Run, origin: Path | str) -> 
 
 def _check(done: Completed, origin: Path | str) -> None:
     if done.status != 0:
+        if lacking := _NOT_INSTALLED.search(done.output):
+            remedy = f"apt-get install {_PACKAGES.get(lacking[1], lacking[1])}"
+            raise EnvironmentLack(f"{origin} is unpacked by {lacking[1]}: not installed", remedy)
         # gzip begins with an empty line.
         said = next((line for line in done.output.splitlines() if line.strip()), "it failed")
         complaint = said.removeprefix("tar: ")

@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from mepof.errors import InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.kernel.source import version_of
 from mepof.process import Completed, run
 from mepof.source.path import SOURCE
@@ -364,6 +364,64 @@ def test_a_tree_that_is_not_a_kernel_is_an_error_that_names_what_was_given(
     assert caught.value.message.startswith(str(given))
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "what", "command"),
+    [
+        ("linux.zip", b"PK\x03\x04rest", "a zip archive", "unzip"),
+        ("linux.tar.lz4", b"\x04\x22\x4d\x18rest", "compressed by lz4", "tar -I lz4 -xf"),
+        ("kernel.src.rpm", b"\xed\xab\xee\xdb\x03\x00\x00\x01", "a package of rpm", "rpm -i"),
+        (
+            "linux.dsc",
+            b"Format: 3.0 (quilt)\n",
+            "description of a source package",
+            "dpkg-source -x",
+        ),
+        ("my.config", b"CONFIG_A=y\n", "neither a kernel source tree nor a tarball", ""),
+    ],
+)
+def test_what_is_given_in_place_of_a_tarball_is_named_with_what_unpacks_it(
+    tmp_path: Path, name: str, data: bytes, what: str, command: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=what) as caught:
+        SOURCE.check(str(tmp_path / name))
+    expected = f"unpack it by `{command} {tmp_path / name}`" if command else "None"
+    assert str(caught.value.remedy).startswith(expected)
+
+
+@pytest.mark.parametrize("below", ["common", "kernel/msm-5.10"])
+def test_the_kernel_in_a_workspace_is_to_be_named(tree: Path, below: str) -> None:
+    workspace = tree.parent / "android"
+    (workspace / below).parent.mkdir(parents=True)
+    tree.rename(workspace / below)
+    (workspace / "aaa").mkdir()
+    (workspace / "aaa/Kbuild").touch()  # an external module's
+    with pytest.raises(InputError, match="android is not a kernel source tree") as caught:
+        SOURCE.check(str(workspace))
+    assert caught.value.remedy == f"name {workspace / below}"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("PKGBUILD", "unpack it by `makepkg --nobuild --nodeps` there, and name"),
+        ("linux_6.12.dsc", "unpack it by `dpkg-source -x {file}`, and name"),
+        ("kernel.spec", "unpack it by `rpmbuild -bp --nodeps {file}`, and name"),
+        (".git", "check the kernel out; or name its commit: git+file://{parent}#branch=NAME"),
+        ("README", None),
+    ],
+)
+def test_what_makes_a_tree_of_a_directory_is_the_remedy(
+    tmp_path: Path, name: str, command: str | None
+) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(InputError, match="it has no Kbuild file") as caught:
+        SOURCE.check(str(tmp_path))
+    expected = command and command.format(file=tmp_path / name, parent=tmp_path)
+    assert expected is None or str(caught.value.remedy).startswith(expected)
+    assert (caught.value.remedy is None) == (command is None)
+
+
 def test_a_file_that_is_not_a_tarball_is_an_error_with_its_reason(
     tmp_path: Path, output: Path
 ) -> None:
@@ -371,6 +429,16 @@ def test_a_file_that_is_not_a_tarball_is_an_error_with_its_reason(
     garbage.write_bytes(b"not a tarball" * 99)
     with pytest.raises(InputError, match=r"linux\.tar\.xz cannot be unpacked: \S+"):
         unpack(garbage, output)
+
+
+def test_a_tarball_without_what_decompresses_it_names_the_package(tree: Path, output: Path) -> None:
+    def runner(argv: Sequence[str], **options: object) -> Completed:
+        said = "tar (child): xz: Cannot exec: No such file or directory\ntar (child): Error is not"
+        return Completed((), 2, said)
+
+    with pytest.raises(EnvironmentLack, match="is unpacked by xz: not installed") as caught:
+        unpack(packed(tree, "linux.tar"), output, runner)
+    assert caught.value.remedy == "apt-get install xz-utils"
 
 
 def test_a_tarball_that_is_cut_off_is_an_error(tree: Path, output: Path) -> None:
