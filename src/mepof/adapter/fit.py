@@ -121,6 +121,7 @@ def check_fit(
     files: list[Path] = []
     for part in config:
         files += (Path(part),) if is_path(part) else kconfig.paths(part, arch.name)
+    kconfig.check_arch(files, arch)
     fragments = kconfig.merge(files)
     broken, links = _links(tree, in_place)
     theirs: list[kconfig.Setting] = []

@@ -27,6 +27,7 @@ from mepof.g4.diagnostics import Diagnostic, quote, suggestion
 from mepof.g4.names import is_path
 from mepof.g4.settings import NO_PACKAGE, SETTINGS, weight
 from mepof.g4.words import Vocabulary, duplicates, lookup
+from mepof.kernel import kconfig
 from mepof.source.protocol import parse
 
 
@@ -200,7 +201,10 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
         return
     texts = map(str, value) if isinstance(value, tuple) else (str(value),)
     for span, part in word.parts(texts):
-        if not (key.text == "config" and "/" in part):
+        is_config = key.text == "config"
+        if is_config and part not in known and (named := kconfig.trees(part)) and "/" not in part:
+            yield Diagnostic(span, f"unknown config {quote(part)}", named)
+        elif not (is_config and "/" in part):
             yield from lookup(setting.noun or key.text, word, part, known, span)
 
 

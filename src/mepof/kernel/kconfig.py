@@ -21,6 +21,7 @@ from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 
+from mepof.arch import Arch
 from mepof.errors import InputError
 
 _DIRECTORY = Path(__file__).with_name("configs")
@@ -38,6 +39,10 @@ _LOAD = re.compile(r"^#\s*load\s*:(.*)$", re.M)
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 # What no text has.
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
+# The first lines of a whole configuration: which architecture it is of.
+_ARCH = re.compile(r"^# Linux/(\w+) \S+ Kernel Configuration$", re.M)
+# How configurations are named that are the kernel's own.
+_TREES = re.compile(r".*config")
 # How compressed files begin, such as /proc/config.gz, and what prints their content.
 _COMPRESSED = {
     b"\x1f\x8b": "zcat",
@@ -116,12 +121,36 @@ def paths(name: str, arch: str) -> tuple[Path, ...]:
     if name not in names():
         near = get_close_matches(name, names(), n=1)
         hint = f"did you mean `{near[0]}`?" if near else "known: " + ", ".join(names())
+        hint = trees(name) or hint
         raise InputError(f"unknown config `{name}`", hint)
     general = _DIRECTORY / f"{name}.config"
     under = re.search(r"^# over: (\S+)$", general.read_text(encoding="utf-8"), re.M)
     both = (general, _DIRECTORY / f"{name}.{arch}.config")
     below = paths(under[1], arch) if under else ()
     return (*below, *(path for path in both if path.is_file()))
+
+
+def trees(name: str) -> str | None:
+    """What to write where a configuration is named that a kernel may have itself, such as
+    ``tinyconfig``."""
+    if _TREES.fullmatch(name) is None:
+        return None
+    return f"one of the kernel's own is named in a file of yours: a line `# base: {name}`"
+
+
+def check_arch(files: Iterable[Path], arch: Arch) -> None:
+    """Refuse a whole configuration of another architecture.
+
+    Raises:
+        InputError: one is, or cannot be read.
+    """
+    for path in files:
+        found = _ARCH.search(_read(path))
+        if found and found[1] not in (arch.make, arch.source):
+            raise InputError(
+                f"{path} is a configuration for {found[1]}, and the kernel is for {arch.name}",
+                "correct the architecture (`set arch`, --arch), or name another file",
+            )
 
 
 def below(name: str) -> tuple[str, ...]:
@@ -221,7 +250,9 @@ def _read(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"the config {path} cannot be read: {error.strerror}") from error
+        is_named = path.name.endswith("defconfig") and not path.is_absolute()
+        remedy = trees(path.as_posix()) if is_named else None
+        raise InputError(f"the config {path} cannot be read: {error.strerror}", remedy) from error
     for magic, reader in _COMPRESSED.items():
         if data.startswith(magic):
             raise InputError(
@@ -251,9 +282,10 @@ def _parse(line: str, origin: str) -> Setting | None:
     ]
     if len(settings) < len(names):
         if line and not line.startswith("#"):
-            raise InputError(
-                f"{origin}: `{line}` is not a Kconfig line", "write it like CONFIG_NET=y"
-            )
+            remedy = "write it like CONFIG_NET=y"
+            if Path(origin).name.startswith("build.config"):
+                remedy = "it is of Android's build: name what its DEFCONFIG says, by `# base: NAME`"
+            raise InputError(f"{origin}: `{line}` is not a Kconfig line", remedy)
         return None
     for each in settings:
         if not _VALUE.fullmatch(each.value):

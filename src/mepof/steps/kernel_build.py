@@ -78,7 +78,9 @@ class KernelBuildBody:
         check_requirements(asked.toolchain, required)
         own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
         # What does not exist is reported with its position.
-        config = kconfig.merge([path for path in config_files(asked, own) if path.exists()])
+        files = [path for path in config_files(asked, own) if path.exists()]
+        kconfig.check_arch(files, target)
+        config = kconfig.merge(files)
         if any("binary-layout" in each for each in required.values()):
             rewriting.check_wanted(config, asked.arch)
             select(asked.toolchain).banner("rewriter")

@@ -418,6 +418,15 @@ def test_what_is_not_a_kernel_is_an_error(tmp_path: Path, toolchain: Clang) -> N
         check_fit(tmp_path, X86, toolchain, ("slimm",), ["pgo"])
 
 
+def test_a_configuration_of_another_architecture_is_an_error(
+    tree: Path, tmp_path: Path, toolchain: Clang
+) -> None:
+    own = tmp_path / "own.config"
+    own.write_text("# Linux/arm64 6.12.1 Kernel Configuration\n")
+    with pytest.raises(InputError, match=r"own\.config is a configuration for arm64"):
+        check_fit(tree, X86, toolchain, (str(own),), ())
+
+
 @pytest.fixture
 def present(monkeypatch: pytest.MonkeyPatch, toolchain: Clang) -> None:
     monkeypatch.setattr(adapt, "select", lambda name: toolchain)

@@ -214,6 +214,9 @@ def test_a_config_of_other_lines_is_reported_before_anything_runs(
     text = f"set config {tmp_path}/my.config.\nopt debian:linux-source-6.12 pgo rand kbench."
     answer = shell(*command, program(tmp_path, text))
     assert_refused(answer, "my.config:2: `net yes` is not a Kconfig line")
+    (tmp_path / "my.config").write_text("# Linux/arm64 6.12.1 Kernel Configuration\nCONFIG_A=y\n")
+    answer = shell(*command, program(tmp_path, text))
+    assert_refused(answer, "my.config is a configuration for arm64, and the kernel is for x86-64")
 
 
 @pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"]])

@@ -584,3 +584,11 @@ HELP = {
 def test_an_error_has_a_remedy(text: str, expected: str) -> None:
     (error,) = errors(text)
     assert error.help == expected
+
+
+def test_a_configuration_of_the_kernels_own_is_named_as_a_base() -> None:
+    (error,) = errors("set config slim+tinyconfig.")
+    assert error.message == "unknown config `tinyconfig`"
+    assert error.help == (
+        "one of the kernel's own is named in a file of yours: a line `# base: tinyconfig`"
+    )

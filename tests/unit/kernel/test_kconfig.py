@@ -147,6 +147,40 @@ def test_an_unknown_fragment_is_an_error_with_the_nearest_name() -> None:
     assert caught.value.remedy == "did you mean `slim`?"
 
 
+@pytest.mark.parametrize("name", ["tinyconfig", "gki_defconfig", "tiny.config"])
+def test_a_configuration_of_the_kernels_own_is_named_as_a_base(name: str) -> None:
+    with pytest.raises(InputError, match=f"unknown config `{name}`") as caught:
+        kconfig.paths(name, "x86-64")
+    assert f"a line `# base: {name}`" in str(caught.value.remedy)
+
+
+def test_what_configures_trees_but_is_no_file_here_says_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        kconfig.merge([Path("vendor/phone_defconfig")])
+    assert "a line `# base: vendor/phone_defconfig`" in str(caught.value.remedy)
+    (tmp_path / "build.config.gki").write_text(". ${ROOT_DIR}/build.config.common\n")
+    with pytest.raises(InputError, match="is not a Kconfig line") as caught:
+        kconfig.merge([tmp_path / "build.config.gki"])
+    assert "what its DEFCONFIG says" in str(caught.value.remedy)
+
+
+def test_a_whole_configuration_is_of_one_architecture(tmp_path: Path) -> None:
+    whole = tmp_path / "config-6.12"
+    for said, name, fits in (
+        ("x86", "x86-64", True),
+        ("x86_64", "x86-64", True),
+        ("arm64", "arm64", True),
+        ("arm64", "x86-64", False),
+        ("i386", "x86-64", False),
+    ):
+        whole.write_text(f"#\n# Auto\n# Linux/{said} 6.12.1 Kernel Configuration\n#\nCONFIG_A=y\n")
+        if fits:
+            kconfig.check_arch([whole], arch.get(name))
+            continue
+        with pytest.raises(InputError, match=f"configuration for {said}, and the kernel is for"):
+            kconfig.check_arch([whole], arch.get(name))
+
+
 def test_fragments_name_the_modules_that_guests_load(tmp_path: Path) -> None:
     first, second, third = (tmp_path / name for name in ("a.config", "b.config", "c.config"))
     first.write_text("CONFIG_NET=y\n# load: ext4 null-blk\n")
