@@ -8,6 +8,7 @@
  *   i PATH       standard input
  *   u UID, g GID user and group
  *   n NAME       of both, if the guest does not know the numbers
+ *   P            it is the first process of a PID namespace of its own, as in a container
  *   S            it is a service: it goes on while other commands run
  *   p PORT, o TEXT, r ARGUMENT   when the service is ready: a TCP port of 127.0.0.1 answers, its
  *                output contains the text, a program ends with status 0
@@ -19,10 +20,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +114,9 @@ struct command command_read(const char *kind, const char *name)
 		case 't':
 			command.limit_ms = strtol(value, NULL, 10);
 			break;
+		case 'P':
+			command.is_first = true;
+			break;
 		case 'S':
 			command.service = true;
 			break;
@@ -119,6 +126,11 @@ struct command command_read(const char *kind, const char *name)
 	}
 	if (command.argv[0] == NULL)
 		fail("no program in", path);
+	if (command.is_first && access("/proc/self/ns/pid", F_OK) != 0) {
+		errno = 0;
+		fail("the kernel has no PID namespaces (`set config slim+init`), which are needed by",
+		     command.argv[0]);
+	}
 	return command;
 }
 
@@ -160,6 +172,29 @@ static void make_account(const struct command *command)
 	make_known("group", command->group, line);
 }
 
+/* The processes of the namespace in /proc, and the image's own /init in place of the guest's. */
+static bool prepare_namespace(void)
+{
+	char own[PATH_MAX];
+	char init[PATH_MAX];
+
+	snprintf(own, sizeof(own), "%s/init", root);
+	snprintf(init, sizeof(init), "%s/../init", root);
+	return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
+	       mount("proc", "/proc", "proc", 0, NULL) == 0 &&
+	       (access(own, F_OK) != 0 || mount(own, init, NULL, MS_BIND, NULL) == 0);
+}
+
+pid_t command_fork(const struct command *command)
+{
+	if (command->is_first && unshare(CLONE_NEWPID) != 0)
+		return -1;
+	const pid_t pid = fork();
+	if (pid == 0 && command->is_first && !prepare_namespace())
+		fail("cannot make a namespace for", command->argv[0]);
+	return pid;
+}
+
 _Noreturn void command_become(const struct command *command, char **argv)
 {
 	for (char **variable = command->environment; *variable != NULL; variable++)
@@ -184,6 +219,9 @@ _Noreturn void command_become(const struct command *command, char **argv)
 		if (setgroups(0, NULL) != 0 || setgid(command->group) != 0 || setuid(command->user) != 0)
 			fail("cannot become the user of", argv[0]);
 	}
+	/* Whoever waits for it may be killed in its stead. */
+	if (command->is_first)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	execvp(argv[0], argv);
 	fail("cannot run", argv[0]);
 }

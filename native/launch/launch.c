@@ -51,24 +51,29 @@ static void complete_dev(void)
 		(void)!sethostname("localhost", strlen("localhost"));
 }
 
-/* A command of the setup that runs to its end. The mark stays if it fails, or is killed. */
-static int run_setup(const char *name, const struct command *command)
+/* Returns the status as a shell has it. */
+static int run_to_end(const struct command *command)
 {
 	int status;
+	const pid_t pid = command_fork(command);
 
-	state_write(state_path(name, ".failed"), name);
-	const pid_t pid = fork();
 	if (pid < 0)
 		fail("cannot start", command->argv[0]);
 	if (pid == 0)
 		command_become(command, command->argv);
 	while (waitpid(pid, &status, 0) != pid)
 		;
-	if (!WIFEXITED(status))
-		return 128 + WTERMSIG(status);
-	if (WEXITSTATUS(status) == 0)
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A command of the setup that runs to its end. The mark stays if it fails, or is killed. */
+static int run_setup(const char *name, const struct command *command)
+{
+	state_write(state_path(name, ".failed"), name);
+	const int status = run_to_end(command);
+	if (status == 0)
 		unlink(state_path(name, ".failed"));
-	return WEXITSTATUS(status);
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -94,6 +99,8 @@ int main(int argc, char **argv)
 			return 125;
 		if (measured)
 			return measure_action(argv[2], &command);
+		if (command.is_first)
+			return run_to_end(&command);
 		command_become(&command, command.argv);
 	}
 	const struct command command = command_read("setup", argv[2]);

@@ -25,10 +25,14 @@ struct command {
 	int signal;	/* that stops the service */
 	long limit_ms;	/* to become ready, and to stop; of an action that is measured */
 	bool service;
+	bool is_first; /* of the processes in a PID namespace of its own */
 };
 
 /* Read the file KIND/NAME; ends the program if that is impossible. */
 struct command command_read(const char *kind, const char *name);
+
+/* Fork, into a namespace of its own if the command says so. */
+pid_t command_fork(const struct command *command);
 
 /* Become that program: user, directory, environment, input. Returns only by ending the process. */
 _Noreturn void command_become(const struct command *command, char **argv);

@@ -66,7 +66,7 @@ int measure_action(const char *name, const struct command *command)
 	setitimer(ITIMER_REAL, &limit, NULL);
 	const uint64_t began = now_ns();
 	mepof_mark_start();
-	child = fork();
+	child = command_fork(command);
 	if (child < 0)
 		fail("cannot start", command->argv[0]);
 	if (child == 0) {

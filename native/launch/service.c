@@ -114,7 +114,7 @@ static _Noreturn void keep(const char *name, const struct command *command)
 		if (dup2(fd == 0 ? null : log, fd) < 0)
 			_exit(1);
 	setsid();
-	const pid_t pid = fork();
+	const pid_t pid = command_fork(command);
 	if (pid < 0)
 		fail("cannot start", command->argv[0]);
 	if (pid == 0) {

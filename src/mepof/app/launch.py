@@ -21,6 +21,8 @@ from mepof.errors import InputError, WorkError
 PROGRAM = "mepof/launch"
 # A service that does not stop is killed, which takes up to 5 s more of the guest's time.
 _GRACE_SECONDS = 10
+# They expect to be the first process, as in a container.
+_FIRST = frozenset(("/init", "/sbin/init", "/usr/sbin/init"))
 _ENTRY_POINT = "the image's entry point"
 _FOREGROUND = "start it in the foreground, without the option by which it becomes a daemon"
 
@@ -50,6 +52,7 @@ def command_files(
         InputError: a command cannot start there, or its user, directory or input is unknown.
     """
     found: dict[str, Laid] = {}
+    files = image.as_named(files)
     for action in app.actions:
         what = f"the action `{action.name}`"
         fields = _Fields(app, image, files, arch, what, bool(app.setup))
@@ -106,6 +109,7 @@ class _Fields:
                 *((_field("i", given),) if given else ()),
                 *((_field("u", user), _field("g", group)) if (user, group) != (0, 0) else ()),
                 *((_field("n", f"user{user}"),) if self._lacks_name(user) else ()),
+                *((_field("P", ""),) if self.app.image and argv[0] in _FIRST else ()),
             )
         )
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from mepof.app.debian import package_files
 from mepof.app.image.layers import HIDDEN, without_link
-from mepof.app.image.model import Image
+from mepof.app.image.model import OWN_INIT, Image
 from mepof.app.image.read import check_image, read_image, registry_remedy
 from mepof.app.laid import Laid, resolve_parent
 from mepof.app.own import OwnApp
@@ -121,7 +121,8 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
         _add(found, _at(path, found, description), laid)
     without_link(found, "bin")
     for path, laid in found.items():
-        _refuse_the_guests(path, laid, description)
+        if path != OWN_INIT:
+            _refuse_the_guests(path, laid, description)
     # What the user writes replaces what image and packages bring.
     for path, laid in own_files(app, description).items():
         at = _at(path, found, description) if app.image else path

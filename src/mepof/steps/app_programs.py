@@ -63,7 +63,7 @@ class AppProgramsBody:
             return
         if left_out := image_of(app, asked.app, asked.arch).left_out:
             named = ", ".join(left_out)
-            context.note(f"left out of the image, as devices, FIFOs and /init are: {named}")
+            context.note(f"left out of the image, as devices and FIFOs are: {named}")
         compiler = guest.target(asked.arch).compiler
         source = native_directory() / "launch"
         context.run(["make", "-C", source, f"OUT={context.work}", f"GUEST_CC={compiler}"])

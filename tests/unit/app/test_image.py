@@ -20,6 +20,7 @@ import pytest
 from mepof.app.image.layers import without_link
 from mepof.app.image.read import read_image
 from mepof.app.laid import Laid, resolve
+from mepof.app.launch import command_files
 from mepof.app.own import load_own
 from mepof.app.own_files import all_files, image_of, own_files
 from mepof.errors import InputError
@@ -423,6 +424,19 @@ def test_a_damaged_archive_of_docker_is_named(
         read_image(archive, None, "x86-64")
 
 
+def test_an_image_keeps_an_init_of_its_own_and_the_guest_its(tmp_path: Path) -> None:
+    own = layer(("init", b"#!/bin/busybox sh\n", {}), ("srv", None, {}))
+    layout(tmp_path / "oci", own, Entrypoint=["/init"])
+    description = described(tmp_path, "oci")
+    app = load_own(description)
+    files = all_files(app, description, "x86-64")
+    assert "init" not in files
+    assert files["mepof/init"].content() == b"#!/bin/busybox sh\n"
+    image = image_of(app, description, "x86-64")
+    command = command_files(app, image, files, "x86-64")["mepof/actions/a"].content()
+    assert command.split(b"\0")[:-1] == [b"a/init", b"P", b"t9000"]
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
 def test_a_tarball_of_a_root_file_system_is_laid_as_it_is(
     tmp_path: Path, pack: Callable[[bytes], bytes]
@@ -438,10 +452,10 @@ def test_a_tarball_of_a_root_file_system_is_laid_as_it_is(
         pack=pack,
     )
     image = read_image(path, None, "x86-64")
-    assert image.files.keys() == {"usr/bin/tool", "bin"}
+    assert image.files.keys() == {"usr/bin/tool", "bin", "mepof/init"}
+    assert image.files["mepof/init"].link == "/usr/bin/tool"
     tool = image.files["usr/bin/tool"]
     assert (tool.content(), tool.permissions, tool.owner) == (b"tool", 0o4755, (7, 8))
-    assert image.left_out == ("/init",)
     with pytest.raises(InputError, match="is a root file system, which has no tag `1`"):
         read_image(path, "1", "x86-64")
 

@@ -328,6 +328,32 @@ def test_another_user_has_a_name_and_opens_its_own_output(launcher: Path, tmp_pa
     }
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces")
+@pytest.mark.parametrize("word", ["action", "measure"])
+def test_an_init_of_an_image_is_the_first_process(
+    launcher: Path, tmp_path: Path, word: str
+) -> None:
+    (tmp_path / "mepof/actions").mkdir(parents=True)
+    (tmp_path / "init").write_text("of the guest")
+    (tmp_path / "mepof/init").write_text("of the image")
+    command = f"a/bin/busybox\0ash\0a-c\0aecho $$; cat {tmp_path}/init /proc/1/comm; exit 3\0P\0"
+    (tmp_path / "mepof/actions/a").write_text(command)
+    done = Guest(launcher, tmp_path / "mepof").run(word, "a")
+    assert (done.status, done.text.split("\n")[-3:]) == (3, ["1", "of the imagebusybox", ""])
+    assert (tmp_path / "init").read_text() == "of the guest"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces")
+def test_an_init_of_an_image_is_a_service(launcher: Path, tmp_path: Path) -> None:
+    (tmp_path / "setup").mkdir()
+    loop = 'trap "echo ended; exit" TERM; echo up as $$; while :; do sleep 0.1; done'
+    text = f"a/bin/busybox\0ash\0a-c\0a{loop}\0P\0S\0k15\0t9000\0oup as 1\0"
+    (tmp_path / "setup/s").write_text(text)
+    guest = Guest(launcher, tmp_path)
+    assert [guest.run(word, "s").status for word in ("setup", "stop")] == [0, 0]
+    assert (tmp_path / "run/s.log").read_text() == "up as 1\nended\n"
+
+
 def test_a_check_says_that_the_end_of_a_long_output_is_not_kept(tmp_path: Path) -> None:
     app = app_of(tmp_path, action('check = {output = "done"}'))
     reply = agent.ExecResult(0, 0, b"line\n", truncated=True)

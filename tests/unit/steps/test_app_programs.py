@@ -134,7 +134,7 @@ def test_what_is_left_out_of_an_image_is_noted(
     monkeypatch.setattr(app_programs, "image_of", lambda *given: image)
     archived(room, description)
     notes = [event.text for event in room.events if isinstance(event, StepNote)]
-    assert notes == ["left out of the image, as devices, FIFOs and /init are: /run/initctl"]
+    assert notes == ["left out of the image, as devices and FIFOs are: /run/initctl"]
 
 
 def test_a_wrong_description_is_refused_before_anything_is_made(description: Path) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mepof import arch as architectures
 from mepof.app.image.layers import HIDDEN
 from mepof.app.laid import Laid, is_directory, resolve
+
+
+# The guest begins with a program of its own there.
+_INIT = "init"
+#: Where an image's own is laid instead.
+OWN_INIT = "mepof/init"
 
 
 @dataclass(frozen=True)
@@ -18,7 +25,7 @@ class Image:
     Attributes:
         argv: its entry point and command.
         user: as written: names or numbers, of a user or ``user:group``.
-        left_out: devices and FIFOs in its layers, which are not laid, and an ``/init``.
+        left_out: devices and FIFOs in its layers, which are not laid.
     """
 
     files: dict[str, Laid] = field(default_factory=dict)
@@ -27,6 +34,21 @@ class Image:
     directory: str | None = None
     user: str = ""
     left_out: tuple[str, ...] = ()
+
+    def as_named(self, files: Mapping[str, Laid]) -> Mapping[str, Laid]:
+        """Files of a guest as the image's programs name them: with its own ``/init``."""
+        own = self.files.get(OWN_INIT)
+        return files if own is None else {**files, _INIT: own}
+
+    def with_init_aside(self) -> Image:
+        """It, with its ``/init`` where the guest has none."""
+        own = self.files.get(_INIT)
+        if own is None or own.is_directory:
+            return self
+        if own.link is not None:
+            own = replace(own, link=f"/{resolve(_INIT, self.files)}")
+        files = {path: laid for path, laid in self.files.items() if path != _INIT}
+        return replace(self, files={**files, OWN_INIT: own})
 
 
 class Document(BaseModel):

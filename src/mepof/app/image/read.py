@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from mepof.app.image import docker, oci
 from mepof.app.image.model import Image
 from mepof.app.image.root import read_root
-from mepof.app.image.written import Tarball, check_tarball, opened
+from mepof.app.image.written import Tarball, Written, check_tarball, opened
 from mepof.errors import InputError
 from mepof.process import of_machine
 
@@ -30,19 +30,24 @@ def read_image(path: Path, name: str | None, arch: str) -> Image:
         EnvironmentLack: it needs a program that is missing.
     """
     with opened(path) as files:
-        # Archives of `docker save` have had both since version 25.
-        if files.has(oci.MARKER):
-            return oci.read_layout(files, name, arch)
-        if not isinstance(files, Tarball):
-            raise _not_a_layout(path)
-        if files.has(docker.MARKER):
-            return docker.read_archive(files, name, arch)
-        if name is not None:
-            raise InputError(
-                f"{path} is a root file system, which has no tag `{name}`",
-                f'write `image = "{path.name}"`',
-            )
-        return read_root(files)
+        return _read(files, name, arch).with_init_aside()
+
+
+def _read(files: Written, name: str | None, arch: str) -> Image:
+    path = files.path
+    # Archives of `docker save` have had both since version 25.
+    if files.has(oci.MARKER):
+        return oci.read_layout(files, name, arch)
+    if not isinstance(files, Tarball):
+        raise _not_a_layout(path)
+    if files.has(docker.MARKER):
+        return docker.read_archive(files, name, arch)
+    if name is not None:
+        raise InputError(
+            f"{path} is a root file system, which has no tag `{name}`",
+            f'write `image = "{path.name}"`',
+        )
+    return read_root(files)
 
 
 def check_image(path: Path) -> None:

@@ -10,8 +10,6 @@ from mepof.errors import InputError
 
 # A system has at least one of these.
 _TOP = frozenset(("bin", "etc", "sbin", "usr"))
-# Of an initramfs; the guest begins with its own.
-_INIT = "init"
 
 
 def read_root(tarball: Tarball) -> Image:
@@ -32,8 +30,4 @@ def read_root(tarball: Tarball) -> Image:
         )
     files: dict[str, Laid] = {}
     left_out = overlay(files, tarball.plain, str(tarball.path))
-    init = files.get(_INIT)
-    if init is not None and not init.is_directory:
-        del files[_INIT]
-        left_out.append(f"/{_INIT}")
     return Image(files=files, left_out=tuple(left_out))
