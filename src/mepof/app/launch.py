@@ -93,6 +93,8 @@ class _Fields:
         }
         self._check(argv[0], variables)
         user, group = self._owner(self.image.user if start.user is None else start.user)
+        if self.app.image is not None and (home := self._home(user)):
+            variables = {"HOME": home, **variables}
         given = start.input
         if given is not None and not given.startswith("/"):
             given = f"/mepof/input/{name}"
@@ -124,11 +126,25 @@ class _Fields:
         return b"".join(
             (
                 _field("S", ""),
-                _field("k", int(signal.Signals[f"SIG{setup.stop}"])),
+                _field("k", self._stop_signal(setup)),
                 _field("t", _milliseconds(setup.seconds)),
                 *_conditions(ready),
             )
         )
+
+    def _stop_signal(self, setup: Setup) -> int:
+        """The description's; of an entry point, that of the image."""
+        name = setup.stop
+        if "stop" not in setup.model_fields_set and not setup.argv and self.image.stop:
+            name = self.image.stop.removeprefix("SIG")
+        base, _, more = name.partition("+")  # RTMIN+3, of systemd
+        try:
+            return int(base) if base.isdecimal() else signal.Signals[f"SIG{base}"] + int(more or 0)
+        except (KeyError, ValueError):
+            raise InputError(
+                f"{self.what} stops by {self.image.stop}, as its image says, which is not a signal",
+                'name another: `stop = "TERM"`',
+            ) from None
 
     def _check(self, program: str, variables: Mapping[str, str]) -> None:
         if "/" in program and not program.startswith("/"):
@@ -187,10 +203,21 @@ class _Fields:
         named = any(number == user for _, number, _ in self._entries("passwd"))
         return user != 0 and not named and self.app.image is None
 
+    def _home(self, user: int) -> str:
+        """The home directory of a user; empty if nobody knows it."""
+        for line in self._lines("passwd"):
+            fields = line.split(":")
+            if len(fields) > 5 and fields[2] == str(user):
+                return fields[5]
+        return ""
+
+    def _lines(self, table: str) -> list[str]:
+        laid = self.files.get(f"etc/{table}", Laid())
+        return laid.content().decode("utf-8", "replace").splitlines()
+
     def _entries(self, table: str) -> Iterator[tuple[str, int, int]]:
         """Names with the two numbers after them (passwd(5)), or the one (group(5)), twice."""
-        laid = self.files.get(f"etc/{table}", Laid())
-        for line in laid.content().decode("utf-8", "replace").splitlines():
+        for line in self._lines(table):
             name, *rest = line.split(":")
             numbers = [int(each) for each in rest[1:3] if each.isascii() and each.isdigit()]
             if numbers:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,42 @@ def test_an_image_gives_what_the_description_leaves_open(tmp_path: Path) -> None
     ]
     with pytest.raises(InputError, match="the action `a` has no argv, and the image has no entry"):
         fields(app, "actions/a", Image())
+
+
+def test_a_command_in_an_image_has_the_home_of_its_user(tmp_path: Path) -> None:
+    image = Image({}, ("busybox", "true"), (("PATH", "/bin"),), None, "web")
+    text = '[[action]]\nname = "a"\nseconds = 5\n'
+    app = app_of(tmp_path, 'image = "oci"\n' + text)
+    assert "eHOME=/" in fields(app, "actions/a", image)
+    own = replace(image, environment=(*image.environment, ("HOME", "/own")))
+    homes = [each for each in fields(app, "actions/a", own) if "HOME" in each]
+    assert homes == ["eHOME=/own"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "written", "number"),
+    [
+        ("", "", signal.SIGTERM),
+        ("SIGQUIT", "", signal.SIGQUIT),
+        ("2", "", signal.SIGINT),
+        ("SIGRTMIN+3", "", signal.SIGRTMIN + 3),
+        ("SIGQUIT", 'stop = "TERM"', signal.SIGTERM),
+        ("SIGQUIT", 'argv = ["busybox"]', signal.SIGTERM),
+    ],
+)
+def test_an_entry_point_stops_as_its_image_says(
+    tmp_path: Path, stop: str, written: str, number: int
+) -> None:
+    image = Image({}, ("busybox",), (("PATH", "/bin"),), stop=stop)
+    text = f'image = "oci"\n[[setup]]\nname = "s"\nseconds = 5\nready = {{}}\n{written}\n'
+    app = app_of(tmp_path, text + action())
+    assert f"k{int(number)}" in fields(app, "setup/s", image)
+    with pytest.raises(InputError, match="stops by SIGX, as its image says, which is not a signal"):
+        fields(
+            app_of(tmp_path, text.replace(written, "") + action()),
+            "setup/s",
+            replace(image, stop="SIGX"),
+        )
 
 
 def test_a_service_says_when_it_is_ready(tmp_path: Path) -> None:

@@ -448,7 +448,7 @@ def test_the_descriptions_on_the_page_are_some(tmp_path: Path) -> None:
     for text in re.findall(r"^```toml\n(.*?)^```$", page.read_text(), re.M | re.S):
         (tmp_path / "app.toml").write_text(text)
         found.append([action.name for action in load_own(tmp_path / "app.toml").actions])
-    assert found == [["import", "refuse"], ["buy"], ["insert"]]
+    assert found == [["import", "refuse"], ["buy"], ["insert"], ["get"]]
 
 
 def test_the_example_is_an_app_whose_files_can_be_laid() -> None:

@@ -11,9 +11,10 @@ from mepof import arch as architectures
 from mepof.app.image.layers import HIDDEN
 from mepof.app.laid import Laid, is_directory, resolve
 
-
 # The guest begins with a program of its own there.
 _INIT = "init"
+# Container runtimes set it for images that do not: DefaultPathEnv of moby's oci package.
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Where an image's own is laid instead.
 OWN_INIT = "mepof/init"
 
@@ -25,6 +26,7 @@ class Image:
     Attributes:
         argv: its entry point and command.
         user: as written: names or numbers, of a user or ``user:group``.
+        stop: the signal that stops its entry point, as written: ``SIGQUIT``, ``QUIT`` or ``3``.
         left_out: devices and FIFOs in its layers, which are not laid.
     """
 
@@ -33,6 +35,7 @@ class Image:
     environment: tuple[tuple[str, str], ...] = ()
     directory: str | None = None
     user: str = ""
+    stop: str = ""
     left_out: tuple[str, ...] = ()
 
     def as_named(self, files: Mapping[str, Laid]) -> Mapping[str, Laid]:
@@ -65,6 +68,7 @@ class Settings(Document):
     entrypoint: tuple[str, ...] | None = Field(default=None, alias="Entrypoint")
     command: tuple[str, ...] | None = Field(default=None, alias="Cmd")
     directory: str | None = Field(default=None, alias="WorkingDir")
+    stop: str | None = Field(default=None, alias="StopSignal")
 
 
 class Layers(Document):
@@ -98,12 +102,14 @@ class Config(Document):
         if directory and not hidden and not is_directory(directory, files):
             files.setdefault(directory, Laid())
         variables = [each.partition("=") for each in settings.environment or ()]
+        environment = {"PATH": _PATH, **{key: value for key, _, value in variables}}
         return Image(
             files=files,
             argv=(settings.entrypoint or ()) + (settings.command or ()),
-            environment=tuple((key, value) for key, _, value in variables),
+            environment=tuple(environment.items()),
             directory=settings.directory or None,
             user=settings.user or "",
+            stop=settings.stop or "",
             left_out=tuple(left_out),
         )
 

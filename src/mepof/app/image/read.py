@@ -63,6 +63,12 @@ def check_image(path: Path) -> None:
 
 
 def _not_a_layout(directory: Path) -> InputError:
+    if (directory / docker.MARKER).is_file():
+        return InputError(
+            f"{directory} is an image as `podman save --format docker-dir` and skopeo's `dir:` "
+            "write it, not an OCI image layout",
+            f"skopeo copy dir:{directory} oci:{directory}-oci, and name {directory.name}-oci",
+        )
     return InputError(
         f"{directory} is not an OCI image layout: it has no file {oci.MARKER}",
         f"pack a root file system: tar -C {directory} -cf {directory}.tar .; or write an image to "
