@@ -10,8 +10,8 @@
  *   n NAME       of both, if the guest does not know the numbers
  *   P            it is the first process of a PID namespace of its own, as in a container
  *   S            it is a service: it goes on while other commands run
- *   p PORT, o TEXT, r ARGUMENT   when the service is ready: a TCP port of 127.0.0.1 answers, its
- *                output contains the text, a program ends with status 0
+ *   p PORT, o TEXT, r ARGUMENT   when the service is ready: a TCP port of 127.0.0.1 or ::1
+ *                answers, its output contains the text, a program ends with status 0
  *   k SIGNAL     that stops the service
  *   t MS         limit of becoming ready and of stopping; of an action that is measured
  */

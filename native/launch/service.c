@@ -133,17 +133,27 @@ static _Noreturn void keep(const char *name, const struct command *command)
 	_exit(0);
 }
 
-static bool port_answers(int port)
+static bool answers(const struct sockaddr *address, socklen_t size)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return false;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	const bool answers = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	const bool does = connect(fd, address, size) == 0;
 	close(fd);
-	return answers;
+	return does;
+}
+
+static bool port_answers(int port)
+{
+	const in_port_t number = htons((uint16_t)port);
+	struct sockaddr_in ip4 = {.sin_family = AF_INET, .sin_port = number};
+	const struct sockaddr_in6 ip6 = {
+		.sin6_family = AF_INET6, .sin6_port = number, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+
+	ip4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return answers((const struct sockaddr *)&ip4, sizeof(ip4)) ||
+	       answers((const struct sockaddr *)&ip6, sizeof(ip6));
 }
 
 /* Run the check to its end, or to the deadline. Its output follows the service's. */
@@ -181,7 +191,7 @@ static const char *lacking(const char *name, const struct command *command, cons
 
 	text[0] = '\0';
 	if (command->ready_port != 0 && !port_answers(command->ready_port))
-		snprintf(text, sizeof(text), "port %d of 127.0.0.1 accepted no connection",
+		snprintf(text, sizeof(text), "port %d of 127.0.0.1 and ::1 accepted no connection",
 			 command->ready_port);
 	else if (command->ready_output != NULL &&
 		 strstr(tail_of(log), command->ready_output) == NULL)

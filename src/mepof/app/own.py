@@ -42,7 +42,7 @@ def _refuse_line(argv: object) -> object:
     """Show how a command that is written as for a shell is one of an array."""
     if isinstance(argv, str):
         by_shell = _OF_A_SHELL.search(argv) is not None
-        words = ["/bin/sh", "-c", argv] if by_shell else argv.split() or ["/bin/true"]
+        words = ["/bin/sh", "-ec", argv] if by_shell else argv.split() or ["/bin/true"]
         example = json.dumps(words, ensure_ascii=False)
         raise ValueError(f"must be an array, such as `{example}`")
     return tuple(argv) if isinstance(argv, list) else argv
@@ -138,7 +138,7 @@ class Ready(Described):
     """When a service is ready: all that is given is true.
 
     Attributes:
-        port: a TCP port of 127.0.0.1 accepts a connection.
+        port: a TCP port of 127.0.0.1 or ::1 accepts a connection.
         output: the service has written this text.
         argv: this program, started again and again, ends with status 0.
     """

@@ -348,6 +348,8 @@ class Laboratory:
             with self._lock:
                 self._progress(f"image {number}, seed {seed}: {name}")
 
+        # A guest that unpacks an image of hundreds of MB is silent for minutes.
+        replied(0)
         outcome = modules.boot(
             self._device,
             session,

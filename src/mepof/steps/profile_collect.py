@@ -192,6 +192,8 @@ class ProfileCollectBody:
                 name = f"setting up {setups[count].name}"
             context.progress(done, len(actions), "actions", name)
 
+        # A guest that unpacks an image of hundreds of MB is silent for minutes.
+        context.progress(0, len(actions), "actions", "booting")
         with _terminal(context) if scenario.interactive else nullcontext():
             outcome = modules.boot(
                 device, session, asked.kernel, context.work / "boot", context.run, replied

@@ -247,8 +247,21 @@ def test_a_digest_is_not_a_path(tmp_path: Path) -> None:
     ],
 )
 def test_a_layer_that_cannot_be_laid_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as raised:
         read_image(layout(tmp_path / "oci", data), None, "x86-64")
+    if "damaged" in message:
+        assert raised.value.remedy == "copy it again, or write it again by what made it"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])
+def test_a_tarball_that_ends_early_has_a_remedy(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tarball(tmp_path / "root", ("etc/x", os.urandom(4000), {}))
+    path.write_bytes(pack(path.read_bytes()[:2000])[: 2000 if pack is bytes else -9])
+    with pytest.raises(InputError, match="root is damaged: ") as raised:
+        read_image(path, None, "x86-64")
+    assert raised.value.remedy == "copy it again, or write it again by what made it"
 
 
 def test_devices_and_fifos_in_a_layer_are_left_out(tmp_path: Path) -> None:

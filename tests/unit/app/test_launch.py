@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -260,7 +261,7 @@ def test_a_service_lives_while_actions_run_and_is_stopped(guest: Guest) -> None:
     [
         (
             setup("ready = {port = 1}", seconds=0.2),
-            "`s` was not ready within 0.2 s, because port 1 of 127.0.0.1 accepted no connection: "
+            "`s` was not ready within 0.2 s, because port 1 of 127.0.0.1 and ::1 accepted no connection: "
             "no output",
         ),
         (
@@ -363,6 +364,22 @@ def test_another_user_has_a_name_and_opens_its_own_output(launcher: Path, tmp_pa
         "passwd": "root:x:0:0::/:\nuser1000:x:1000:50::/tmp:/bin/sh\n",
         "group": "root:x:0:\nuser1000:x:50:\n",
     }
+
+
+@pytest.mark.parametrize(
+    ("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
+def test_a_service_may_listen_on_either_loopback_address(
+    guest: Guest, family: socket.AddressFamily, address: str
+) -> None:
+    with socket.socket(family) as server:
+        if family == socket.AF_INET6:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        server.bind((address, 0))
+        server.listen()
+        port = server.getsockname()[1]
+        guest.describe(setup(f"ready = {{ port = {port} }}") + action())
+        assert guest.run("setup", "s").status == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make namespaces")

@@ -96,7 +96,7 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
         (
             (),
             ACTION.replace('["/shop/run", "x"]', "'/shop/run \"x\" | wc'"),
-            r'such as `."/bin/sh", "-c", "/shop/run ."x." . wc".`',
+            r'such as `."/bin/sh", "-ec", "/shop/run ."x." . wc".`',
         ),
         ((), ACTION.replace('["/shop/run", "x"]', "3"), ":5: `action.0..argv` must be an array"),
         ((), ACTION.replace("= 5", "= 0"), "must be greater than 0"),

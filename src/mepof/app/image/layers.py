@@ -25,6 +25,8 @@ _MAGIC_BYTES = len(XZ)  # the longest
 # The image specification, "Whiteouts": layer.md of opencontainers/image-spec.
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
+#: What helps if a file is damaged.
+COPY_AGAIN = "copy it again, or write it again by what made it"
 #: Directories whose content the guest mounts over.
 HIDDEN = frozenset(("dev", "proc", "sys", "tmp"))
 
@@ -58,11 +60,13 @@ def decompressed(
         try:
             _decompress(blob, new, Path(scratch))
         except (compressed.Damaged, WorkError) as error:
-            raise InputError(f"{what} is damaged: {error}") from error
+            raise InputError(f"{what} is damaged: {error}", COPY_AGAIN) from error
         if of_content:
             with new.open("rb") as file:
                 if file_digest(file, "sha256").hexdigest() != digest:
-                    raise InputError(f"{what} is damaged: its SHA-256 is not the image's")
+                    raise InputError(
+                        f"{what} is damaged: its SHA-256 is not the image's", COPY_AGAIN
+                    )
         new.rename(target)
     return target
 
@@ -137,7 +141,7 @@ def _members(archive: Path, what: str) -> Iterator[tuple[str, tarfile.TarInfo]]:
                 if path:
                     yield path, member
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise InputError(f"{what} is not a tar archive: {error}") from error
+        raise InputError(f"{what} is not a tar archive: {error}", COPY_AGAIN) from error
 
 
 def _laid(

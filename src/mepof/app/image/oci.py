@@ -10,6 +10,7 @@ from hashlib import file_digest
 
 from pydantic import Field
 
+from mepof.app.image.layers import COPY_AGAIN
 from mepof.app.image.model import Config, Document, Image, wanted
 from mepof.app.image.written import (
     AGAIN,
@@ -130,5 +131,7 @@ def _blob(layout: Written, descriptor: _Descriptor, check: bool = True) -> str:
     name = f"blobs/sha256/{digest}"
     with layout.open(name) as file:
         if check and file_digest(file, "sha256").hexdigest() != digest:
-            raise InputError(f"{layout.path}: {name} is damaged: its SHA-256 is not its name")
+            raise InputError(
+                f"{layout.path}: {name} is damaged: its SHA-256 is not its name", COPY_AGAIN
+            )
     return name

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mepof.app.image.layers import decompressed, is_compressed, overlay
+from mepof.app.image.layers import COPY_AGAIN, decompressed, is_compressed, overlay
 from mepof.app.image.mistaken import mistaken_for
 from mepof.app.laid import Laid
 from mepof.described import first_error, refuse_special
@@ -127,7 +127,7 @@ def opened(path: Path) -> Iterator[_Directory | Tarball]:
         try:
             yield Tarball(path, plain, tar)
         except (tarfile.TarError, EOFError) as error:
-            raise InputError(f"{path} is damaged: {error}") from error
+            raise InputError(f"{path} is damaged: {error}", COPY_AGAIN) from error
 
 
 def check_tarball(path: Path) -> None:
