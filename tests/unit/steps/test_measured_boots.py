@@ -13,7 +13,7 @@ import pytest
 from mepof.device import agent
 from mepof.device.protocol import Interval
 from mepof.errors import WorkError
-from mepof.events import StepNote
+from mepof.events import StepNote, StepProgress
 from mepof.measure.measurement import read_evaluation
 from mepof.plan.body import Elsewhere, StepContext
 from mepof.plan.model import Step
@@ -75,6 +75,9 @@ def test_boots_that_others_make_give_the_same_evaluation(room: Room, device: Fak
     context = measuring(room, device, **given)
     measure.BODY.run(context)
     here = (context.output / "evaluation.json").read_bytes()
+    shown = [event.text for event in room.events if isinstance(event, StepProgress)]
+    # Before the guest answers, and when it has.
+    assert shown[:2] == ["image 0, seed 4: booting"] * 2
     far, afar = spread(context, room.root / "far", 1)
     assert far == here
     rounds = ["boot 0 4", "boot 1 4", "boot 2 1004", "boot 1 5", "boot 2 1005", "boot 0 5"]

@@ -58,6 +58,7 @@ def test_a_collection_resets_counters_runs_the_workload_and_reads_the_profile(
     assert known["coverage"]["ran"] == known["coverage"]["actions"] == len(requests) - 2
     assert known["coverage"]["never"] == []
     progress = [event for event in room.events if isinstance(event, StepProgress)]
+    assert progress[0].text == "booting"
     assert progress[-1].done == progress[-1].total == len(requests) - 2
 
 
