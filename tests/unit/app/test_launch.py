@@ -261,8 +261,8 @@ def test_a_service_lives_while_actions_run_and_is_stopped(guest: Guest) -> None:
     [
         (
             setup("ready = {port = 1}", seconds=0.2),
-            "`s` was not ready within 0.2 s, because port 1 of 127.0.0.1 and ::1 accepted no connection: "
-            "no output",
+            "`s` was not ready within 0.2 s, because port 1 of 127.0.0.1 and ::1 accepted no "
+            "connection: no output",
         ),
         (
             setup(
