@@ -4,6 +4,7 @@ set arch arm64.
 set config suites.
 set seed 1.
 set repetitions 3.
+set without shell-1,shell-n.  # the guest has no shell
 
 set name ThinLTO.
 build debian:linux-source-6.12 ThinLTO.
