@@ -66,7 +66,8 @@ def tried(toolchain: str, algorithm: str, store: Path | None) -> Outcome:
 
 def page(results: Mapping[str, Outcome]) -> str:
     """Markdown of the results, the newest version of each family first."""
-    return _PAGE.format(rows="\n".join(_row(one, results[one]) for one in sorted(results, key=_age)))
+    names = sorted(results, key=_age)
+    return _PAGE.format(rows="\n".join(_row(name, results[name]) for name in names))
 
 
 def _age(name: str) -> tuple[str, int, str]:
