@@ -29,6 +29,7 @@ from mepof.g4.settings import NO_PACKAGE, SETTINGS, weight
 from mepof.g4.words import Vocabulary, duplicates, lookup
 from mepof.kernel import kconfig
 from mepof.source.protocol import parse
+from mepof.toolchain.named import meant
 
 
 def empty_operands(statement: Statement) -> Iterator[Diagnostic]:
@@ -224,5 +225,7 @@ def _toolchain(word: Word, known: Collection[str]) -> Iterator[Diagnostic]:
         versions = [name.removeprefix(f"{family}-") for name in known]
         numbers = [int(number) for number in versions if number.isdecimal()]
         remedy = f"known: {family}-{min(numbers)} to {family}-{max(numbers)}"
+    elif near := meant(name):
+        remedy = f"did you mean {quote(near)}?"
     if name not in known:
         yield Diagnostic(word.span, f"unknown toolchain {quote(name)}", remedy)

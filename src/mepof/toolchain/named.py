@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from mepof.toolchain.protocol import TOOLCHAINS, Toolchain
 
 #: The toolchain of a program that names none.
 DEFAULT = "clang"
+# What the names that other tools have for toolchains contain.
+_MEANT = {"gcc": "gcc", "clang": "clang", "llvm": "clang"}
 
 
 def names() -> tuple[str, ...]:
@@ -21,6 +24,17 @@ def names() -> tuple[str, ...]:
         for family, found in TOOLCHAINS.all().items()
         for name in (family, *(f"{family}-{version}" for version in found.versions()))
     )
+
+
+def meant(word: str) -> str | None:
+    """The name of a toolchain for what make (``LLVM=-19``), packages (``llvm-19``) or compilers
+    (``aarch64-linux-gnu-gcc-13``) call it."""
+    found = (family for part, family in _MEANT.items() if part in word.lower())
+    if (family := next(found, "clang" if word.startswith("-") else None)) is None:
+        return None
+    version = re.search(r"(?:(?:gcc|clang|llvm)\W*|^-)(\d+)", word, re.I)
+    name = f"{family}-{version[1]}" if version else family
+    return name if name in names() else family
 
 
 def capabilities() -> dict[str, frozenset[str]]:
@@ -51,7 +65,13 @@ def select(name: str) -> Toolchain:
     if "/" in family:
         known = " or ".join(f"{each}:{name}" for each in _suited(name))
         raise InputError(f"{name} does not say what kind of toolchain it is", f"write {known}")
-    found, directory = TOOLCHAINS.get(family), name.partition(":")[2]
+    try:
+        found, directory = TOOLCHAINS.get(family), name.partition(":")[2]
+    except InputError as error:
+        near = meant(family)
+        raise InputError(
+            error.message, f"did you mean `{near}`?" if near else error.remedy
+        ) from None
     return found.at(Path(directory).absolute()) if directory else found.select(version)
 
 
