@@ -151,8 +151,8 @@ pub struct Placed {
 }
 
 /// Where `binary` ran when an input with these `facts` was recorded, with branches from `sources`;
-/// `kallsyms` is the text of `/proc/kallsyms`. If nothing says, the addresses that it was linked for; if another build ran,
-/// where that did.
+/// `kallsyms` is the text of `/proc/kallsyms`. If nothing says, the addresses that it was linked
+/// for; if another build ran, where that did.
 pub fn place(
     facts: &Facts,
     binary: &Binary,
