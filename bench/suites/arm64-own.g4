@@ -1,7 +1,7 @@
 # bench/suites/own.g4 for arm64: recorded and measured on an emulated Arm, with what its guests have.
 
 set arch arm64.
-set config suites.
+set config suites+./bench/suites/no-bti.config.
 set seed 1.
 set repetitions 3.
 set without shell-1,shell-n.  # the guest has no shell

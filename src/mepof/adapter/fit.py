@@ -19,7 +19,7 @@ from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import EnvironmentLack, InputError, listed
 from mepof.g4.names import is_path
-from mepof.kernel import base, companions, kconfig, overlay, rewriting
+from mepof.kernel import base, companions, kconfig, landing_pads, overlay, rewriting
 from mepof.kernel.configure import lacking_files
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
@@ -266,7 +266,9 @@ def _algorithm(
     plain = _misfits(tree, added.overlays, toolchain)
     both = _misfits(tree, (*added.overlays, *added.module_overlays), toolchain)
     rewritten = () if added.rewriting is None else _not_rewritten(tree, arch, fragments)
-    reasons = (*rewritten, *plain, *_unknown(_settings(added), symbols))
+    placed = "basic-block-sections" in algorithm.requires
+    unplaced = _not_placed(arch, fragments) if placed else ()
+    reasons = (*rewritten, *unplaced, *plain, *_unknown(_settings(added), symbols))
     return AlgorithmFit(name, reasons, tuple(r for r in both if r not in plain))
 
 
@@ -274,6 +276,13 @@ def _not_rewritten(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iter
     try:
         rewriting.check_wanted(fragments, arch.name)
         rewriting.check_release(version_of(tree))
+    except InputError as error:
+        yield Reason(error.message, error.remedy)
+
+
+def _not_placed(arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
+    try:
+        landing_pads.check_placed(fragments, arch.name)
     except InputError as error:
         yield Reason(error.message, error.remedy)
 

@@ -71,6 +71,7 @@ def smallest_opt_out(
         WorkError: it fails without the profile too, in too many files, or only sometimes.
     """
     if trial(EVERYTHING) is not None:
+        note("the kernel fails without the profile, too: the cause is elsewhere")
         raise failure
     if isinstance(failure, Unclean):
         # Its warnings may all be the same without the profile, which is known by now.

@@ -21,6 +21,7 @@ from mepof.kernel import (
     installed,
     kbuild,
     kconfig,
+    landing_pads,
     objtool,
     outside,
     rewriting,
@@ -84,6 +85,8 @@ class KernelBuildBody:
         if any("binary-layout" in each for each in required.values()):
             rewriting.check_wanted(config, asked.arch)
             select(asked.toolchain).banner("rewriter")
+        if any("basic-block-sections" in each for each in required.values()):
+            landing_pads.check_placed(config, asked.arch)
         if isinstance(asked.profile, HostInput):
             check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
 

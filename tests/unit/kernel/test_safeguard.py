@@ -170,11 +170,13 @@ def test_an_object_that_no_profile_reaches_is_not_a_suspect() -> None:
 
 def test_a_kernel_that_fails_without_the_profile_too_fails_as_it_first_did() -> None:
     failure = WorkError("the first", "see the log")
+    notes: list[str] = []
     with pytest.raises(WorkError) as caught:
         smallest_opt_out(
-            failure, lambda opt_out: WorkError("without"), lambda: OBJECTS, lambda text: None
+            failure, lambda opt_out: WorkError("without"), lambda: OBJECTS, notes.append
         )
     assert caught.value is failure
+    assert notes == ["the kernel fails without the profile, too: the cause is elsewhere"]
 
 
 def test_too_many_files_end_the_search() -> None:
