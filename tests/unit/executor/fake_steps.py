@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mepof.errors import EnvironmentLack, WorkError
+from mepof.plan.action import Artifact
 from mepof.plan.body import Phase, Resources, StepBody, StepContext
 from mepof.plan.model import Input, Json, Plan, Result, Step, StepInput
+from mepof.plan.store import Store
 
 #: How long a worker that "is_cut" can neither send nor receive.
 CUT_SECONDS = 60.0
@@ -143,7 +145,8 @@ def _misbehave(fault: str, context: StepContext) -> None:
         case "crashes":
             raise ZeroDivisionError("a bug")
         case "damages":
-            threading.Thread(target=_damage, args=(context,), daemon=True).start()
+            _TO_DAMAGE.add(_shown(context))
+            Store.commit = _commit_damaged  # type: ignore[assignment,method-assign]
         case "fills":
             Path("/dev/full").write_text("more than fits")
         case "is_cut":
@@ -158,20 +161,20 @@ def replace_worker() -> None:
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
-def _damage(context: StepContext) -> None:
-    """Change a file of the artifact right after it was committed."""
-    mine = _shown(context)
-    objects = context.cache.parent / "objects"
-    before = set(objects.iterdir())
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        for made in set(objects.iterdir()) - before:
-            path = made / "text"
-            if path.read_text().partition("\n")[0] != mine:
-                continue
-            path.chmod(0o644)
-            path.write_bytes(bytes(len(path.read_bytes())))
-            return
+_commit = Store.commit
+_TO_DAMAGE: set[str] = set()
+
+
+def _commit_damaged(store: Store, tree: Path, wanted: str | None = None) -> Artifact:
+    """Commit, and change a file of the artifact if it is one of those."""
+    artifact = _commit(store, tree, wanted)
+    path = store.object(artifact.digest) / "text"
+    shown = path.read_text().partition("\n")[0] if path.is_file() else ""
+    if shown in _TO_DAMAGE:
+        _TO_DAMAGE.remove(shown)
+        path.chmod(0o644)
+        path.write_bytes(bytes(len(path.read_bytes())))
+    return artifact
 
 
 def fake(identifier: str, *after: str, kind: str = "fake", **params: Json) -> Step:

@@ -70,6 +70,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path
 
 @pytest.fixture
 def farm(client: tuple[Any, Path]) -> Farm:
+    # A worker that died in the test before may be starting again.
+    client[0].wait_for_workers(2, timeout=60)
     return Farm(*client)
 
 
