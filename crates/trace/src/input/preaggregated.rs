@@ -14,21 +14,12 @@ use std::path::Path;
 use mepof_address::{BuildId, RuntimeAddress};
 
 use super::lines::{OUTSIDE, each_line};
-use super::options::{Options, open};
+use super::options::Options;
 use super::text::{decimal, hexadecimal};
 use crate::{Addressing, Cause, Event, Facts, Sink, TraceError};
 
 /// BOLT marks a trace without a branch, or without a range, by one of the highest addresses.
 const FIRST_MARK: u64 = u64::MAX - 2;
-
-/// Reads the file at `path`.
-pub fn read<S: Sink>(
-    path: &Path,
-    options: &Options<'_>,
-    sink: &mut S,
-) -> Result<Facts, TraceError> {
-    parse(open(path)?, path, options, sink)
-}
 
 /// Reads `input`; `path` is for errors.
 pub fn parse<R: Read, S: Sink>(

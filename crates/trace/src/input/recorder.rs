@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use mepof_address::{BuildId, RuntimeAddress};
 use mepof_machine::Machine;
 
-use super::options::{Options, open};
+use super::options::Options;
 use crate::recorder_trace::{
     Counter, END, FLAG_KERNEL_ONLY, FLAG_SAMPLED, HEADER_SIZE, LARGEST_BODY, MAGIC, RecordType,
     VERSION,
@@ -16,15 +16,6 @@ use crate::recorder_trace::{
 use crate::{
     BranchEntry, Cause, Event, Facts, Mapping, Sample, Sink, Space, TraceError, TracedImage,
 };
-
-/// Reads the file at `path`.
-pub fn read<S: Sink>(
-    path: &Path,
-    options: &Options<'_>,
-    sink: &mut S,
-) -> Result<Facts, TraceError> {
-    parse(open(path)?, path, options, sink)
-}
 
 /// Reads `input`; `path` is for errors.
 pub fn parse<R: Read, S: Sink>(

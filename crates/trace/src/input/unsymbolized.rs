@@ -18,21 +18,12 @@ use std::path::Path;
 use mepof_address::{BuildId, RuntimeAddress};
 
 use super::lines::{OUTSIDE, each_line};
-use super::options::{Options, Wanted, open};
+use super::options::{Options, Wanted};
 use super::text::{decimal, hexadecimal};
 use crate::{Addressing, Cause, Facts, Sink, TraceError, TracedImage};
 
 /// Binaries that an error names.
 const MAX_NAMED: usize = 8;
-
-/// Reads the file at `path`.
-pub fn read<S: Sink>(
-    path: &Path,
-    options: &Options<'_>,
-    sink: &mut S,
-) -> Result<Facts, TraceError> {
-    parse(open(path)?, path, options, sink)
-}
 
 /// Reads `input`; `path` is for errors.
 pub fn parse<R: Read, S: Sink>(

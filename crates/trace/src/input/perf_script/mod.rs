@@ -28,7 +28,7 @@ use self::chunks::Chunks;
 use self::samples::{Found, Samples};
 pub use self::symbol_table::{NamedSymbol, SymbolAddresses, SymbolTable};
 use super::gathered::Gathered;
-use super::options::{Options, open};
+use super::options::Options;
 use crate::facts::{Addressing, Event, Facts, Space, TracedImage};
 use crate::{Sink, TraceError};
 
@@ -45,15 +45,6 @@ const FIELDS: &str = "-F ip,brstack --show-mmap-events";
 /// How to record and print what this reads.
 const HOW: &str = "record with `perf record -b` or `-j any,k` and print with \
                    `perf script -F ip,brstack --show-mmap-events`";
-
-/// Reads the file at `path`.
-pub fn read<S: Sink>(
-    path: &Path,
-    options: &Options<'_>,
-    sink: &mut S,
-) -> Result<Facts, TraceError> {
-    parse(open(path)?, path, options, sink)
-}
 
 /// Reads `input`; `path` is for errors.
 pub fn parse<R: Read + Send, S: Sink>(
