@@ -1,4 +1,4 @@
-"""Compressed files that Python decompresses."""
+"""Compressed files: those that Python decompresses, and those that zstd does."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import shutil
 import zlib
 from collections.abc import Callable
 from io import BufferedIOBase
+from pathlib import Path
 from typing import IO
 
-from mepof.magic import BZIP2, GZIP, XZ
+from mepof.magic import BZIP2, GZIP, XZ, ZSTD
+from mepof.process import find_tool
 
 STREAMS: dict[bytes, Callable[[IO[bytes]], BufferedIOBase]] = {
     GZIP: lambda stream: gzip.GzipFile(fileobj=stream),
@@ -19,6 +21,9 @@ STREAMS: dict[bytes, Callable[[IO[bytes]], BufferedIOBase]] = {
     BZIP2: bz2.BZ2File,
 }
 """What reads a stream, by what it begins with."""
+
+MAGICS = (ZSTD, *STREAMS)
+"""What a compressed file begins with: with zstd's, :func:`by_zstd` decompresses it."""
 
 _STEP = 1 << 20
 
@@ -50,3 +55,12 @@ def copy(source: IO[bytes], target: IO[bytes], head: bytes) -> None:
         if error.errno is not None:  # of a file, not of what is in it
             raise
         raise Damaged(str(error)) from error
+
+
+def by_zstd(packed: Path, target: Path) -> list[str | Path]:
+    """The command that writes a file decompressed by zstd.
+
+    Raises:
+        EnvironmentLack: zstd is not installed.
+    """
+    return [find_tool("zstd", "apt-get install zstd"), "-dqf", "-o", target, packed]

@@ -10,10 +10,9 @@ from tempfile import TemporaryDirectory
 from mepof import compressed
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.magic import ZSTD
-from mepof.process import find_tool, run
+from mepof.process import run
 
 _HEAD_BYTES = 6
-_MAGICS = (ZSTD, *compressed.STREAMS)
 
 
 @contextmanager
@@ -28,14 +27,14 @@ def decompressed(traces: Sequence[Path]) -> Iterator[list[Path]]:
         WorkError: there is no space for it.
     """
     heads = {trace: _head(trace) for trace in traces}
-    if not any(head.startswith(_MAGICS) for head in heads.values()):
+    if not any(head.startswith(compressed.MAGICS) for head in heads.values()):
         yield list(traces)
         return
     with TemporaryDirectory(prefix="mepof-") as directory:
         files = []
         for number, trace in enumerate(traces):
             target = trace
-            if heads[trace].startswith(_MAGICS):
+            if heads[trace].startswith(compressed.MAGICS):
                 target = Path(directory) / f"{number}-{trace.stem}"
                 _decompress(trace, target, heads[trace])
             files.append(target)
@@ -68,8 +67,7 @@ def _head(trace: Path) -> bytes:
 def _decompress(trace: Path, target: Path, head: bytes) -> None:
     try:
         if head.startswith(ZSTD):
-            zstd = find_tool("zstd", "apt-get install zstd")
-            done = run([zstd, "-dqf", "-o", target, trace], check=False)
+            done = run(compressed.by_zstd(trace, target), check=False)
             if done.status != 0:
                 raise InputError(f"{trace} cannot be decompressed: {done.output.strip()}")
             return

@@ -10,14 +10,14 @@ from uuid import uuid4
 
 from mepof import compressed, magic
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.process import Completed, find_tool
+from mepof.process import Completed
 from mepof.source.directory import GENERATED, note_left_out
 from mepof.source.protocol import Workshop
 from mepof.toolchain.protocol import Run
 
 # The first bytes of what tar unpacks.
 _LZIP = b"LZIP"
-_COMPRESSED = (*compressed.STREAMS, magic.ZSTD, _LZIP)
+_COMPRESSED = (*compressed.MAGICS, _LZIP)
 _HEAD_BYTES = 512
 # What tar says of a program that it starts and that is not there.
 _NOT_INSTALLED = re.compile(r"^(?:tar \(child\): )?(\w+): Cannot exec: No such file", re.M)
@@ -85,8 +85,7 @@ def decompress(tarball: Path, target: Path, runner: Run, origin: Path | str) -> 
             "name a .tar.xz, or with signature=… a signature of the file itself",
         )
     if head.startswith(magic.ZSTD):
-        zstd = find_tool("zstd", "apt-get install zstd")
-        _check(runner([zstd, "-dqf", "-o", target, tarball], check=False), origin)
+        _check(runner(compressed.by_zstd(tarball, target), check=False), origin)
         return
     try:
         with tarball.open("rb") as source, target.open("wb") as file:

@@ -19,7 +19,7 @@ from mepof import compressed
 from mepof.app.laid import Laid, Member, resolve, resolve_parent
 from mepof.errors import InputError, WorkError
 from mepof.magic import XZ, ZSTD
-from mepof.process import find_tool, run
+from mepof.process import run
 
 _MAGIC_BYTES = len(XZ)  # the longest
 # The image specification, "Whiteouts": layer.md of opencontainers/image-spec.
@@ -33,7 +33,7 @@ HIDDEN = frozenset(("dev", "proc", "sys", "tmp"))
 
 def is_compressed(blob: IO[bytes]) -> bool:
     """Whether it is compressed as layers are; it is left where it is."""
-    return _magic(blob).startswith((ZSTD, *compressed.STREAMS))
+    return _magic(blob).startswith(compressed.MAGICS)
 
 
 def decompressed(
@@ -83,7 +83,7 @@ def _decompress(blob: IO[bytes], new: Path, scratch: Path) -> None:
         packed = scratch / "zst"
         with packed.open("wb") as file:
             shutil.copyfileobj(blob, file)
-        run([find_tool("zstd", "apt-get install zstd"), "-dq", "-o", new, packed])
+        run(compressed.by_zstd(packed, new))
         return
     with new.open("wb") as file:
         compressed.copy(blob, file, start)
