@@ -9,7 +9,7 @@ from html import escape
 from mepof.measure.metrics import Metric
 from mepof.report.metrics import MAIN, SIGNS, less_word
 from mepof.report.model import CaseRow, Image, Report, SummaryRow
-from mepof.report.text import printable, relative, relative_interval, size
+from mepof.report.text import printable, relative, relative_interval, text_size
 from mepof.report.views.checks import counts_of
 from mepof.report.views.comparisons import comparison_lines
 from mepof.report.views.disagreements import disagreement_lines
@@ -48,15 +48,7 @@ def _images(report: Report, image_set: ImageSet) -> Iterator[str]:
         else:
             means = [_change(rows.get((image.name, metric.name)), metric) for metric in shown]
         name = _plain(image.name) + ", the baseline" * image.baseline
-        yield _row(name, *means, _text(image, image_set.baseline))
-
-
-def _text(image: Image, baseline: Image | None) -> str:
-    text = image.size_bytes.text
-    if text is None or baseline is None or image is baseline or not baseline.size_bytes.text:
-        return size(text)
-    change = relative(100 * (1 - text / baseline.size_bytes.text), "smaller", "larger")
-    return f"{size(text)} ({change})"
+        yield _row(name, *means, text_size(image, image_set.baseline))
 
 
 def _judged(report: Report) -> Iterator[str]:

@@ -15,7 +15,15 @@ from mepof.measure.metrics import METRICS, Metric
 from mepof.report.files import NAMES
 from mepof.report.metrics import SIGNS, less_word
 from mepof.report.model import CaseRow, Image, Interval, Report, SummaryRow
-from mepof.report.text import amount, indented, printable, relative, relative_interval, size
+from mepof.report.text import (
+    amount,
+    indented,
+    printable,
+    relative,
+    relative_interval,
+    size,
+    text_size,
+)
 from mepof.report.views.checks import FAILING, counts_of, uncounted_of
 from mepof.report.views.comparisons import comparison_lines
 from mepof.report.views.disagreements import disagreement_lines
@@ -46,7 +54,8 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
             else:
                 why = f"{image.how_it_failed.upper()}: {why}"
             line.append(why, style="bold red")
-        line.append(_text_size(image, reference))
+        if image.size_bytes.text is not None:
+            line.append(f", text {text_size(image, reference)}")
         line.append(f", image {size(image.size_bytes.image)}")
         line.append(_memory(image, reference))
         for group, index in image.indices.items():
@@ -114,17 +123,6 @@ def _comparisons(report: Report) -> Iterator[RenderableType]:
         yield Text(printable(text), style="" if line.measured else "yellow")
     if lines.further:
         yield Text(f"{lines.further} more comparisons of cases, see report.html")
-
-
-def _text_size(image: Image, reference: Image | None) -> str:
-    """The size of the kernel's code, if it is known, and its change."""
-    text = image.size_bytes.text
-    if text is None:
-        return ""
-    if reference is None or image is reference or not reference.size_bytes.text:
-        return f", text {size(text)}"
-    reduction = 100 * (1 - text / reference.size_bytes.text)
-    return f", text {size(text)} ({relative(reduction, 'smaller', 'larger')})"
 
 
 def _memory(image: Image, reference: Image | None) -> str:

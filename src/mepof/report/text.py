@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 
-from mepof.report.model import Interval, Outlier
+from mepof.report.model import Image, Interval, Outlier
 
 _MINUS = "\N{MINUS SIGN}"
 _NONE = "\N{EN DASH}"
@@ -138,6 +138,15 @@ def size(count: int | None) -> str:
     if count < 1 << 20:
         return f"{count / (1 << 10):,.1f} KiB"
     return f"{count / (1 << 20):,.2f} MiB"
+
+
+def text_size(image: Image, reference: Image | None) -> str:
+    """The size of the kernel's code, and its change against another image; a dash if unknown."""
+    text = image.size_bytes.text
+    if text is None or reference is None or image is reference or not reference.size_bytes.text:
+        return size(text)
+    reduction = 100 * (1 - text / reference.size_bytes.text)
+    return f"{size(text)} ({relative(reduction, 'smaller', 'larger')})"
 
 
 def figure(value: float | None, unit: str) -> str:
