@@ -265,24 +265,21 @@ def _algorithm(
         added += algorithm.instrument(toolchain, Round(number))
     plain = _misfits(tree, added.overlays, toolchain)
     both = _misfits(tree, (*added.overlays, *added.module_overlays), toolchain)
-    rewritten = () if added.rewriting is None else _not_rewritten(tree, arch, fragments)
-    placed = "basic-block-sections" in algorithm.requires
-    unplaced = _not_placed(arch, fragments) if placed else ()
-    reasons = (*rewritten, *unplaced, *plain, *_unknown(_settings(added), symbols))
+    refused = _refused(algorithm.requires, tree, arch, fragments)
+    reasons = (*refused, *plain, *_unknown(_settings(added), symbols))
     return AlgorithmFit(name, reasons, tuple(r for r in both if r not in plain))
 
 
-def _not_rewritten(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
+def _refused(
+    required: frozenset[str], tree: Path, arch: Arch, fragments: kconfig.Fragments
+) -> Iterator[Reason]:
+    """Why a kernel of this configuration is not for what needs these capabilities."""
     try:
-        rewriting.check_wanted(fragments, arch.name)
-        rewriting.check_release(version_of(tree))
-    except InputError as error:
-        yield Reason(error.message, error.remedy)
-
-
-def _not_placed(arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
-    try:
-        landing_pads.check_placed(fragments, arch.name)
+        if "binary-layout" in required:
+            rewriting.check_wanted(fragments, arch.name)
+            rewriting.check_release(version_of(tree))
+        if "basic-block-sections" in required:
+            landing_pads.check_placed(fragments, arch.name)
     except InputError as error:
         yield Reason(error.message, error.remedy)
 

@@ -96,7 +96,7 @@ def values(tree: Path, arch: Arch, fragments: Fragments) -> Mapping[str, str] | 
             if files is None:
                 return None
             below += files
-    own = {name: each.value for each in fragments.settings for name in each.names()}
+    own = fragments.values()
     texts = (path.read_text(encoding="utf-8", errors="replace") for path in below)
     return dict(each for text in texts for each in stated_in(text)) | own
 

@@ -105,6 +105,16 @@ class Fragments:
     settings: tuple[Setting, ...]
     base_origin: str
 
+    def values(self) -> dict[str, str]:
+        """What the settings say, by every name that an option goes by."""
+        return {name: each.value for each in self.settings for name in each.names()}
+
+    @property
+    def default(self) -> str:
+        """What an option is that Kconfig turns on unless a configuration says otherwise, and that
+        no setting names."""
+        return "n" if self.base == "allnoconfig" else "y"
+
 
 def names() -> tuple[str, ...]:
     """The fragments that come with mepof."""

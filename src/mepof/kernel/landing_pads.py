@@ -18,9 +18,7 @@ def check_placed(fragments: Fragments, arch: str) -> None:
     Raises:
         InputError: it has them.
     """
-    wanted = {name: each.value for each in fragments.settings for name in each.names()}
-    default = "n" if fragments.base == "allnoconfig" else "y"
-    if arch == "arm64" and wanted.get(_OPTION, default) == "y":
+    if arch == "arm64" and fragments.values().get(_OPTION, fragments.default) == "y":
         raise InputError(
             f"Propeller places no blocks of an arm64 kernel with BTI (CONFIG_{_OPTION})",
             f"set a configuration with `# CONFIG_{_OPTION} is not set`",

@@ -103,8 +103,7 @@ def check_wanted(fragments: Fragments, arch: str) -> None:
     Raises:
         InputError: it cannot, and why.
     """
-    wanted = {name: each.value for each in fragments.settings for name in each.names()}
-    default = "n" if fragments.base == "allnoconfig" else "y"
+    wanted, default = fragments.values(), fragments.default
     stub = "n" if wanted.get("EFI") == "n" else wanted.get("EFI_STUB", default)
     lines = {f"CONFIG_{name}={value}" for name, value in wanted.items()}
     if "y" in (stub, wanted.get("RELOCATABLE", default)):
