@@ -183,6 +183,7 @@ class Arch(Named):
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
         debian: Debian's name, which images use too (Go's ``GOARCH``).
         overlays: laid over every tree that is built for it.
+        algorithm_overlays: laid, too, over trees that an algorithm instruments or optimises.
         toolchains: the families of those that build kernels for it; empty for all.
         compiler_links: whether the compiler links the kernel, with GNU ld, instead of the linker
             of the toolchain.
@@ -199,6 +200,7 @@ class Arch(Named):
     elf_machine: int
     debian: str | None = None
     overlays: tuple[str, ...] = ()
+    algorithm_overlays: tuple[str, ...] = Field(default=(), alias="algorithm-overlays")
     toolchains: tuple[str, ...] = ()
     compiler_links: bool = Field(default=False, alias="compiler-links")
     frees_init: bool = Field(default=True, alias="frees-init")

@@ -97,6 +97,7 @@ class Ingredients(Generic[In]):
             variables=addition.variables,
             overlays=(
                 *built_for.overlays,
+                *(built_for.algorithm_overlays if algorithms_of(self.asked) else ()),
                 # The user's own files cannot have an overlay's options.
                 *kconfig.overlays(config_files(self.asked, ())),
                 *(overlay for option in chosen for overlay in option.overlays),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from pydantic import ValidationError
+from writers.mini_kernel import SUFFIX
 
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel import overlay
@@ -508,6 +510,63 @@ def test_a_warning_of_old_kernels_is_one_piece_of_assembly(tree: Path, tmp_path:
     assert text[noted["r_addend"] - 2 : noted["r_addend"]] == b"\x0f\x0b"
     header.write_text(BUG.replace("annotate_reachable();", ""))
     assert not overlays[0].is_for(tree)  # as it is since 5.18
+
+
+SCHEDULER = """\
+#include "scheduler.h"
+
+static void __sched notrace preempt_schedule_common(void)
+{
+\tscheduled();
+}
+
+int __cond_resched(void)
+{
+\tif (!needed())
+\t\treturn 0;
+\tpreempt_schedule_common();
+\treturn 1;
+}
+
+int line = __LINE__;
+"""
+SCHEDULER_H = """\
+#define __sched __attribute__((__section__(".sched.text")))
+#define notrace __attribute__((__no_instrument_function__))
+void scheduled(void);
+int needed(void);
+"""
+
+
+def test_what_asks_whether_to_schedule_is_apart_from_the_scheduler(
+    tree: Path, tmp_path: Path
+) -> None:
+    laid_over = overlay.load("resched-apart")
+    assert not laid_over.is_for(tree)
+    source = tree / "kernel/sched/core.c"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(SCHEDULER)
+    (source.parent / "scheduler.h").write_text(SCHEDULER_H)
+    assert laid_over.is_for(tree)
+    assert "preempt_schedule_common" not in called_by_resched(source)
+    compose(tree, (laid_over,), tmp_path / "view", None)
+    edited_source = tmp_path / "view/kernel/sched/core.c"
+    assert "preempt_schedule_common" in called_by_resched(edited_source)
+    # Profiles name lines of the file.
+    number = 1 + SCHEDULER[: SCHEDULER.index("int line")].count("\n")
+    assert f"line:\n\t.word\t{number} " in compiled(edited_source)
+
+
+def called_by_resched(source: Path) -> set[str]:
+    """What `__cond_resched` calls."""
+    body = compiled(source).partition("__cond_resched:")[2].partition(".Lfunc_end")[0]
+    return set(re.findall(r"^\tbl?\t([a-z]\w*)$", body, re.MULTILINE))
+
+
+def compiled(source: Path) -> str:
+    command = [f"clang{SUFFIX}", "--target=aarch64-linux-gnu", "-O2", "-Wall", "-Werror", "-S"]
+    command += ["-o", "-", str(source)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def test_what_does_not_fit_a_former_file_is_said_of_that_file(tree: Path, tmp_path: Path) -> None:

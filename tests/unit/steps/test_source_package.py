@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from writers.mini_kernel import SUFFIX, write_tree
@@ -15,7 +15,7 @@ from mepof.errors import InputError, WorkError
 from mepof.kernel.description import Safety
 from mepof.kernel.safeguard import OptOut
 from mepof.plan.model import HostInput, Json, Step
-from mepof.spec.kernel_build import KernelBuild
+from mepof.spec.kernel_build import Instrumented, KernelBuild
 from mepof.steps.kernel_ingredients import Ingredients
 from mepof.steps.kernel_package import BODY
 from mepof.toolchain.clang import Clang
@@ -130,6 +130,27 @@ def test_profiles_without_some_functions_are_of_the_kind_that_they_were_made_of(
     others = (*ALGORITHMS.get("propeller").profile_names, "spared-0123abcd-1")
     assert [*map(build.are_counts, counts)] == [True, True]
     assert not any(map(build.are_counts, others))
+
+
+@pytest.mark.parametrize(
+    ("of", "laid"),
+    [
+        ({"uses": ("autofdo",)}, True),
+        ({"instrumented": Instrumented[Path](algorithm="pgo")}, True),
+        ({}, False),  # a plain kernel is the user's
+    ],
+)
+def test_the_overlays_of_an_architecture_are_for_the_kernels_of_algorithms(
+    tmp_path: Path, of: dict[str, Any], laid: bool
+) -> None:
+    def overlays(arch: str) -> tuple[str, ...]:
+        asked = KernelBuild[Path](
+            arch=arch, toolchain=COMPILER, config=(), options=(), source=tmp_path, **of
+        )
+        return Ingredients(asked, (), tmp_path, Use(Clang(SUFFIX), None)).spec().overlays
+
+    assert ("resched-apart" in overlays("arm64")) is laid
+    assert "resched-apart" not in overlays("x86-64")
 
 
 def test_without_the_flags_make_stops_instead_of_building_a_plain_kernel(
