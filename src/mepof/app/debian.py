@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mepof import arch as architectures
 from mepof.app.image.layers import decompressed, overlay
-from mepof.app.laid import Laid
+from mepof.app.laid import Laid, is_directory
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.plan.digest import file_digest
 from mepof.plan.store import default_store
@@ -37,6 +37,8 @@ _FOR_INSTALLATION = frozenset(
     ]
 )
 _UNREAD = ("doc", "doc-base", "info", "lintian", "locale", "man")
+# Of the package base-files, from Debian 13 on.
+_LINKS = ("bin", "lib", "lib64", "sbin")
 # A member of the archive in which a package comes: deb(5), ar(5).
 _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER = 60
@@ -88,6 +90,13 @@ def package_files(
                 raise EnvironmentLack(f"apt-get did not download {path.name}", "apt-get update")
             overlay(files, _data_of(path, root / "unpacked"), f"the package {path.name}")
     kept = {path: laid for path, laid in files.items() if not _is_unread(path)}
+    # Where all packages lay their files below /usr, the links to there come with the system itself.
+    tops = {path.partition("/")[0] for path in kept}
+    kept |= {
+        name: Laid(link=f"usr/{name}")
+        for name in _LINKS
+        if name not in tops and is_directory(f"usr/{name}", kept)
+    }
     return kept, {name: version for name, version, _ in found}
 
 

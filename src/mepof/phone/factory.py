@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mepof.app.debian import package_files
-from mepof.app.laid import Laid
+from mepof.app.laid import Laid, resolve
 from mepof.bootimg.image import BootImage, Fragment, split_cmdline, write
 from mepof.bootimg.layout import VENDOR, Layout, layout_of
 from mepof.bootimg.model import Model
@@ -21,7 +21,12 @@ from mepof.toolchain import guest
 HEADER_VERSIONS = tuple(range(5))
 _PACKAGES = ("adbd", "busybox-static")
 # What a program only needs where text is not ASCII.
-_WITHOUT = ("usr/share/", "etc/", "lib/systemd/", "usr/lib/systemd/", "usr/bin/", "sbin/")
+_WITHOUT = (
+    *("usr/share/", "etc/", "lib/systemd/", "usr/lib/systemd/", "bin/", "usr/bin/", "sbin/"),
+    "usr/sbin/",
+)
+# The phone has directories of its own there.
+_LINKS = ("bin", "sbin")
 _OS_RELEASE = Path("/etc/os-release")
 _PAGE_SIZE = 4096
 
@@ -39,18 +44,21 @@ def ramdisk(arch: str, work: Path) -> bytes:
     compiler = guest.target(arch).compiler
     guest.identity(guest.target(arch))  # says how to install what is missing
     run(["make", "-s", "-C", source, f"OUT={work}", f"GUEST_CC={compiler}"])
+    packages = _packages(arch)
     entries = [
         laid.entry(path)
-        for path, laid in _packages(arch).items()
-        if not path.startswith(_WITHOUT) and "/gconv/" not in path
+        for path, laid in packages.items()
+        if not path.startswith(_WITHOUT) and path not in _LINKS and "/gconv/" not in path
     ]
+    busybox = packages[resolve("bin/busybox", packages) or ""]
     root = source / "root"
     for path in sorted(each for each in root.rglob("*") if each.is_file()):
         entries.append(Entry(str(path.relative_to(root)), 0o755, path.read_bytes()))
     entries += [
+        Entry("bin/busybox", 0o755, busybox.content()),
         Entry("bin/bridge", 0o755, (work / "bridge").read_bytes()),
         Entry("bin/standin", 0o755, (work / "standin/standin").read_bytes()),
-        Entry("lib/ipv4.so", 0o755, (work / "ipv4.so").read_bytes()),
+        Entry("bin/ipv4.so", 0o755, (work / "ipv4.so").read_bytes()),
         # The first process needs a console before it can mount /dev.
         Entry("dev/console", 0o600, b"", device=(5, 1)),
     ]
