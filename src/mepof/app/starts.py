@@ -58,7 +58,7 @@ def check_start(
         if target == "bin/kbench" or (target == "bin/busybox" and _has_shell(arch)):
             return
         if target in files:
-            _check_program(f"{what} runs /{target}, which", files[target], files, arch, searched)
+            closure(f"{what} runs /{target}, which", target, files, arch, searched)
             return
     # What alternatives of Debian call awk or lua is there under a name of its own.
     name = PurePosixPath(program).name
@@ -85,18 +85,29 @@ def _has_shell(arch: str) -> bool:
     return guest is not None and guest.shell
 
 
-def _check_program(
-    what: str, laid: Laid, files: Mapping[str, Laid], arch: str, searched: Sequence[str]
-) -> None:
-    """Refuse a program of another architecture, and one without its interpreter or a library."""
+def closure(
+    what: str, path: str, files: Mapping[str, Laid], arch: str, searched: Sequence[str] = SEARCHED
+) -> dict[str, Laid]:
+    """A program with its interpreter and all libraries, each at the path where it is looked up.
+
+    Args:
+        what: begins messages: ``the action `buy` runs /bin/buy, which``.
+        path: of the program, without links in it.
+        files, searched: as of :func:`check_start`.
+
+    Raises:
+        InputError: it is not an executable program of that architecture, or something is missing.
+    """
+    laid = files[path]
     if laid.source is None:
         raise InputError(f"{what} is a directory")
     if not laid.permissions & 0o111:
         remedy = f"chmod +x {laid.source}" if isinstance(laid.source, Path) else None
         raise InputError(f"{what} is not executable", remedy)
     by_name: dict[str, list[str]] = {}
-    for path in files:
-        by_name.setdefault(PurePosixPath(path).name, []).append(path)
+    for each in files:
+        by_name.setdefault(PurePosixPath(each).name, []).append(each)
+    reached = {path: laid}
     ahead = [laid]
     seen: set[str] = set()
     while ahead:
@@ -104,17 +115,19 @@ def _check_program(
             if name in seen:
                 continue
             seen.add(name)
-            found = paths or by_name.get(name, [])
-            targets = [t for path in found if (t := resolve(path, files)) is not None]
-            present = [files[t] for t in targets if t in files and files[t].source is not None]
-            if not present and not (_has_shell(arch) and "bin/busybox" in targets):
+            targets = {p: resolve(p, files) for p in paths or by_name.get(name, [])}
+            there = {p: files[t] for p, t in targets.items() if t is not None and t in files}
+            present = {p: laid for p, laid in there.items() if laid.source is not None}
+            if not present and not (_has_shell(arch) and "bin/busybox" in targets.values()):
                 remedy = (
                     f"lay it there by {_packages_with(PurePosixPath(name).name)} or `directory`"
                 )
                 if arch == HOST:
                     remedy += "; `[[program]]` takes a program of this machine with what it needs"
                 raise InputError(f"{what} needs {name}, which is not in the guest", remedy)
-            ahead += present
+            reached |= present
+            ahead += present.values()
+    return reached
 
 
 def _needed(

@@ -70,7 +70,9 @@ class Programs(Described):
         native: the directory under ``native/suites`` with the sources of its program.
         libraries: that it is linked with, such as ``sqlite3``; statically, unless its
             ``shared.mk`` says otherwise.
-        tools: programs that are taken into the guest with their shared libraries.
+        tools: programs that are taken into the guest with their shared libraries: of this machine,
+            or, for another architecture, of Debian's packages for it.
+        shell: its cases run scripts, for which guests without BusyBox get Debian's.
         builders: programs of this machine that the sources are built with, beside a C compiler.
         scratch: MiB of the file system on a block device that its cases work on; 0 for none.
     """
@@ -79,6 +81,7 @@ class Programs(Described):
     libraries: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = Field(default=(), alias="tool")
     builders: tuple[Tool, ...] = Field(default=(), alias="builder")
+    shell: bool = False
     scratch: int = Field(default=0, ge=0)
 
 

@@ -22,7 +22,7 @@ from mepof.app.own_files import (
     image_of,
     own_files,
 )
-from mepof.app.starts import check_start
+from mepof.app.starts import check_start, closure
 from mepof.errors import EnvironmentLack, InputError
 from mepof.steps import guest
 from mepof.toolchain import shared_libraries
@@ -326,6 +326,23 @@ def test_a_program_without_its_interpreter_or_library_is_refused(tmp_path: Path)
     assert "`[[program]]` takes a program of this machine" in str(raised.value.remedy)
     with pytest.raises(InputError, match="which is not built for arm64"):
         laid(path, "arm64")
+
+
+def test_a_program_is_taken_with_what_it_names_at_the_paths_where_that_is_looked_up() -> None:
+    of = {each.name: each for each in shared_libraries.closure("/bin/true", None)}
+    loader, libc = of["ld-linux-x86-64.so.2"], of["libc.so.6"]
+    files = {
+        "bin/true": Laid(Path("/bin/true"), executable=True),
+        "lib64/ld-linux-x86-64.so.2": Laid(link="/srv/loader"),
+        "srv/loader": Laid(loader),
+        "usr/lib/libc.so.6": Laid(libc),
+        "usr/lib/libm.so.6": Laid(libc),
+    }
+    assert closure("it", "bin/true", files, "x86-64") == {
+        "bin/true": files["bin/true"],
+        "lib64/ld-linux-x86-64.so.2": Laid(loader),
+        "usr/lib/libc.so.6": Laid(libc),
+    }
 
 
 @pytest.mark.parametrize(
