@@ -17,4 +17,4 @@ goal worst -1.
 
 eval plain.img;opt.img;ThinLTO.img
      syscall;overhead;proc;pipe;file;
-     threads;ipc;binder;network;unixbench;pages;input;sqlite;compute.
+     threads;ipc;binder;network;unixbench;pages;input;sqlite;tools;compute.

@@ -13,4 +13,4 @@ goal worst -1.
 
 eval plain.img;opt.img
      syscall;overhead;proc;pipe;file;
-     threads;ipc;binder;network;unixbench;pages;input;sqlite;compute.
+     threads;ipc;binder;network;unixbench;pages;input;sqlite;tools;compute.
