@@ -92,7 +92,7 @@ demo: setup
 PYTEST_SELECTION := -m 'not (arm64 or adbd or gate or gcc or rounds or examples or patient)'
 
 test: export MEPOF_SETUP_TESTS := 1
-test: lint
+test: setup
 	tools/run-tests $(PYTEST_SELECTION)
 
 # With an empty store, the kernels for arm64, by GCC, of two rounds and of the examples take longer

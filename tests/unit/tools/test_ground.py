@@ -32,11 +32,16 @@ def recipe(target: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_tests_come_after_setup_and_lint_and_have_the_last_word() -> None:
-    lines = recipe("test")
+def test_lint_checks_types_and_allows_no_warning() -> None:
+    lines = recipe("lint")
     assert lines[0] == "tools/setup"
     assert any("mypy --strict" in line for line in lines)
     assert any("cargo clippy" in line and "-D warnings" in line for line in lines)
+
+
+def test_the_tests_come_after_setup_and_have_the_last_word() -> None:
+    lines = recipe("test")
+    assert lines[0] == "tools/setup"
     left_out = ("arm64", "adbd", "gate", "gcc", "rounds", "examples", "patient")
     assert lines[-1] == f"tools/run-tests -m 'not ({' or '.join(left_out)})'"
     with_tests = {

@@ -40,11 +40,13 @@ def checkout(tmp_path: Path) -> Checkout:
     (tmp_path / "tools").mkdir()
     shutil.copy(SCRIPT, tmp_path / "tools/run-tests")
     made.program("bin/cargo")
+    made.program("bin/make")
     made.program(".venv/bin/mepof")
     made.program(".venv/bin/python")
     return made
 
 
+LINT = "make lint"
 CARGO = "cargo test --quiet --locked --workspace"
 UNIT = "python -m pytest -m not slow --numprocesses auto --dist loadfile tests/unit"
 BOOT = UNIT.replace("unit", "boot")
@@ -53,7 +55,7 @@ BOOT = UNIT.replace("unit", "boot")
 @pytest.mark.parametrize("kernels", ["", "exit 1"])
 def test_every_test_runs_whatever_becomes_of_the_kernels(checkout: Checkout, kernels: str) -> None:
     checkout.program(".venv/bin/mepof", kernels)
-    assert checkout.run() == (0, [CARGO, UNIT, BOOT])
+    assert checkout.run() == (0, [LINT, CARGO, UNIT, BOOT])
     log = (checkout.root / "calls").read_text()
     assert "mepof run examples/quickstart.g4 --out build/kernels" in log
 
@@ -66,7 +68,7 @@ def test_boots_wait_for_their_kernels(checkout: Checkout) -> None:
         ".venv/bin/python",
         f"case $* in *unit) echo >{checkout.root}/units-ran ;; *) [[ -e {ready} ]] ;; esac",
     )
-    assert checkout.run() == (0, [CARGO, UNIT, BOOT])
+    assert checkout.run() == (0, [LINT, CARGO, UNIT, BOOT])
 
 
 def test_a_failure_ends_the_builds_as_well(checkout: Checkout) -> None:
@@ -80,5 +82,5 @@ def test_a_failure_ends_the_builds_as_well(checkout: Checkout) -> None:
     os.mkfifo(ended)
     checkout.program(".venv/bin/python", f"read _ <{began}; exit 3")
     status, calls = checkout.run()
-    assert (status, calls) == (3, [CARGO, UNIT])
+    assert (status, calls) == (3, [LINT, CARGO, UNIT])
     assert ended.read_text() == "\n"
