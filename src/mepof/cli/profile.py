@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -234,15 +234,19 @@ def merge(
 
     weighted = [parse_weighted(text) for text in profiles]
     weights = whole([w.weight for w in weighted])
-    if _are_counts([w.path for w in weighted], "merge"):
-        if to is not None:
-            raise InputError("profiles of instrumented kernels have one format", "leave out --to")
-        quality = asdict(merge_instrumentation(weighted, output))
-        done = {"kind": "instrumentation", "output": str(output), **quality}
-    else:
-        paths = [(w.path, weight) for w, weight in zip(weighted, weights, strict=True)]
-        done = {"kind": "autofdo", "output": str(output)}
-        done |= json.loads(_engine.merge(paths, output, to or "autofdo"))
+    with spooled([each.path for each in weighted]) as paths:
+        if _are_counts(paths, "merge"):
+            if to is not None:
+                raise InputError(
+                    "profiles of instrumented kernels have one format", "leave out --to"
+                )
+            read = [replace(w, path=path) for w, path in zip(weighted, paths, strict=True)]
+            quality = asdict(merge_instrumentation(read, output))
+            done = {"kind": "instrumentation", "output": str(output), **quality}
+        else:
+            done = {"kind": "autofdo", "output": str(output)}
+            given = [*zip(paths, weights, strict=True)]
+            done |= json.loads(_engine.merge(given, output, to or "autofdo"))
     if as_json:
         print_json({"schema": "mepof-profile-merge/1", **done})
     else:
@@ -260,16 +264,17 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Show how alike two profiles are, and which functions differ most."""
-    if _are_counts([base, test], "compare"):
-        from mepof.cli import count_tables
-        from mepof.profile.counts import compare_counts, read_counts
+    with spooled([base, test]) as (first, second):
+        if _are_counts([first, second], "compare"):
+            from mepof.cli import count_tables
+            from mepof.profile.counts import compare_counts, read_counts
 
-        found = compare_counts(read_counts(base), read_counts(test))
-        done = count_tables.compare_document(found, top)
-        shown = count_tables.comparison(done)
-    else:
-        done = {"kind": "autofdo", **json.loads(_engine.compare(base, test, top))}
-        shown = tables.comparison(done, base, test)
+            found = compare_counts(read_counts(first), read_counts(second))
+            done = count_tables.compare_document(found, top)
+            shown = count_tables.comparison(done)
+        else:
+            done = {"kind": "autofdo", **json.loads(_engine.compare(first, second, top))}
+            shown = tables.comparison(done, base, test)
     if as_json:
         print_json({"schema": "mepof-profile-compare/1", **done})
     else:
@@ -318,15 +323,16 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the size of a profile, its hottest functions and lines."""
-    if _are_counts([profile], "show"):
-        from mepof.cli import count_tables
-        from mepof.profile.counts import read_counts
+    with spooled([profile]) as (path,):
+        if _are_counts([path], "show"):
+            from mepof.cli import count_tables
+            from mepof.profile.counts import read_counts
 
-        done = count_tables.show_document(read_counts(profile), top)
-        shown = count_tables.shown(done, profile)
-    else:
-        done = {"kind": "autofdo", **json.loads(_engine.show(profile, top, top if lines else 0))}
-        shown = tables.shown(done, profile)
+            done = count_tables.show_document(read_counts(path), top)
+            shown = count_tables.shown(done, profile)
+        else:
+            done = {"kind": "autofdo", **json.loads(_engine.show(path, top, top if lines else 0))}
+            shown = tables.shown(done, profile)
     if as_json:
         print_json({"schema": "mepof-profile-show/1", **done})
     else:

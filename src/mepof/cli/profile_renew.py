@@ -10,6 +10,7 @@ import typer
 
 from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, Output, print_json
+from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
 from mepof.g4.settings import decay as read_decay
 from mepof.profile.aging import Aged, Decay
@@ -47,9 +48,9 @@ def renew(
     except ValueError as error:
         raise InputError(f"the decay {decay} is not valid", str(error)) from error
     by = Decay(weight, same_source)
-    renewed = _renewed_counts if _are_counts(new, old) else _renewed_samples
-    with published(output) as written:
-        quality, left = renewed(new.resolve(), old.resolve(), by, written.resolve())
+    with spooled([new, old]) as (added, aged), published(output) as written:
+        renewed = _renewed_counts if _are_counts(added, aged) else _renewed_samples
+        quality, left = renewed(added.resolve(), aged.resolve(), by, written.resolve())
     if as_json:
         done = {"output": str(output), "functions": quality.functions, "old": asdict(left)}
         print_json({"schema": "mepof-profile-renew/1", **done})

@@ -1,4 +1,4 @@
-"""Branch traces that a user compressed."""
+"""Branch traces and profiles that a user compressed."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def named(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def _head(trace: Path) -> bytes:
-    if not trace.is_file():  # a pipe cannot be read twice
-        return b""
     try:
+        if not trace.is_file():  # a pipe cannot be read twice
+            return b""
         with trace.open("rb") as file:
             return file.read(_HEAD_BYTES)
     except OSError:  # the engine says what is wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import subprocess
 from pathlib import Path
@@ -48,6 +49,26 @@ def test_counts_are_read_as_text_too(counts: Path, profile: Path, tmp_path: Path
     done("renew", text, counts, "-o", out)
     error = failed("merge", text, profile, "-o", out)
     assert f"{text} is a profile of an instrumented kernel and {profile} is not" in error.message
+
+
+@pytest.mark.parametrize("of", ["counts", "profile"])
+def test_compressed_profiles_are_read(
+    of: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    plain: Path = request.getfixturevalue(of)
+    packed, out = tmp_path / "packed", tmp_path / "out"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert done("show", packed) == done("show", plain)
+    alike = "overlap" if of == "counts" else "flow_overlap"
+    assert done("compare", packed, plain)[alike] == pytest.approx(1)
+    done("merge", f"{packed}:2", plain, "-o", out)
+    assert done("compare", out, plain)[alike] == pytest.approx(1)
+    done("renew", packed, plain, "-o", out)
+    packed.write_bytes(gzip.compress(b"neither"))
+    assert failed("show", packed).message.startswith(f"{packed}")
+    packed.write_bytes(gzip.compress(plain.read_bytes())[:-9])
+    error = failed("merge", packed, plain, "-o", out)
+    assert error.message.startswith(f"{packed} cannot be decompressed")
 
 
 def test_counts_in_context_alone_are_shown_and_merged(counts: Path, tmp_path: Path) -> None:
