@@ -63,6 +63,7 @@ def worker(
 
     Raises:
         InputError: an address or file is wrong.
+        EnvironmentLack: the scheduler has other releases.
         WorkError: the scheduler does not answer.
     """
     from mepof.executor.cluster import check_address
@@ -178,11 +179,11 @@ async def _reaches(address: str, security: Any, stopping: asyncio.Event) -> bool
     Raises:
         OSError: nobody is there.
         TimeoutError: whoever is there does not speak as a scheduler does.
+        EnvironmentLack: it has other releases than we.
     """
-    from mepof.executor.cluster import SILENCE_SECONDS, library
+    from mepof.executor.cluster import SILENCE_SECONDS, reach
 
-    given = security.get_connection_args("worker")
-    reaching = asyncio.create_task(library().comm.connect(address, SILENCE_SECONDS, **given))
+    reaching = asyncio.create_task(reach(address, security, "worker", SILENCE_SECONDS))
     stopped = asyncio.create_task(stopping.wait())
     done, waiting = await asyncio.wait(
         {reaching, stopped}, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
@@ -192,5 +193,5 @@ async def _reaches(address: str, security: Any, stopping: asyncio.Event) -> bool
     if not done:
         raise TimeoutError
     if reaching in done:
-        await reaching.result().close()
+        reaching.result()
     return stopped not in done

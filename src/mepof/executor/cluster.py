@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ def library() -> Any:
         EnvironmentLack: it is not installed.
     """
     distributed = installed()
+    # Of packages that do not matter, too; those that do are compared in `check_releases`.
+    warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return distributed
@@ -96,24 +100,80 @@ def check_address(address: str, tls: Tls | None = None) -> None:
             )
 
 
+async def reach(address: str, security: Any, role: str, seconds: float) -> None:
+    """Ask a scheduler for its releases.
+
+    Args:
+        role: ``client`` or ``worker``, whose certificate we show.
+        seconds: how long it may take.
+
+    Raises:
+        OSError: nobody is there.
+        TimeoutError: whoever is there does not speak as a scheduler does.
+        EnvironmentLack: it has other releases than we.
+    """
+    distributed = library()
+
+    async def asked() -> Any:
+        # Dask waits for ever for a server that talks otherwise.
+        given = security.get_connection_args(role)
+        comm = await distributed.comm.connect(address, seconds, **given)
+        try:
+            return await distributed.core.send_recv(comm, op="versions", packages=["mepof"])
+        finally:
+            comm.abort()
+
+    check_releases(address, await asyncio.wait_for(asked(), seconds))
+
+
+def check_releases(address: str, theirs: Mapping[str, Any]) -> None:
+    """Refuse a scheduler of other releases: only the same can read what they send each other.
+
+    Args:
+        theirs: what it answers to ``versions(packages=["mepof"])``.
+
+    Raises:
+        EnvironmentLack: the message names them.
+    """
+    ours = _releases(installed().versions.get_versions(packages=["mepof"]))
+    for name, has in _releases(theirs).items():
+        # A checkout that is not installed has no release.
+        if has != ours[name] and ours[name]:
+            raise EnvironmentLack(
+                f"the scheduler {address} has {name} {has}, and this machine {name} {ours[name]}"
+                if has
+                else f"the scheduler {address} runs without {name}",
+                "use the same releases of mepof, Python and Dask on all machines",
+            )
+
+
+def _releases(versions: Mapping[str, Any]) -> dict[str, str | None]:
+    """The releases that decide who can talk to whom."""
+    python = ".".join(versions["host"]["python"].split(".")[:2])
+    packages = versions["packages"]
+    return {"Python": python, **{name: packages.get(name) for name in ("distributed", "mepof")}}
+
+
 @contextlib.contextmanager
 def connected(address: str, tls: Tls | None) -> Iterator[Any]:
     """A client of a scheduler that runs elsewhere.
 
     Raises:
         InputError: it is not an address.
-        EnvironmentLack: there is no answer.
+        EnvironmentLack: there is no answer, or its releases are others.
     """
     distributed = library()
-    security = None if tls is None else security_of(tls)
+    security = distributed.Security() if tls is None else security_of(tls)
     check_address(address, tls)
     try:
+        asyncio.run(reach(address, security, "client", _CONNECT_SECONDS))
         client = distributed.Client(
             address, security=security, timeout=_CONNECT_SECONDS, set_as_default=False
         )
     except (OSError, TimeoutError, TypeError) as error:
+        why = " ".join(str(error).split()) or f"it says nothing for {_CONNECT_SECONDS} s"
         raise EnvironmentLack(
-            f"the scheduler {address} does not answer: {' '.join(str(error).split())}",
+            f"the scheduler {address} does not answer: {why}",
             "start one with `dask scheduler`; with TLS, its address begins with tls://",
         ) from error
     with contextlib.closing(client):

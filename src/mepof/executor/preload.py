@@ -7,8 +7,11 @@ deployments by SSH, Slurm and Kubernetes need nothing else of mepof.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
+from mepof.errors import MepofError
+from mepof.executor.cluster import check_releases
 from mepof.executor.offers import offers_of_machine
 from mepof.executor.stores import check_store, default_shared
 from mepof.plan.store import default_store
@@ -17,18 +20,20 @@ from mepof.plan.store import default_store
 async def dask_setup(worker: Any) -> None:
     """Offer cores, memory, what ``mepof doctor`` finds, and the devices of ``$MEPOF_OFFER``.
 
-    Cores and memory are what Dask gave this worker: its threads, and its share of the machine.
-
-    Raises:
-        MepofError: the store cannot be used; the worker does not start.
+    Cores and memory are what Dask gave this worker: its threads, and its share of the machine. If
+    it cannot perform steps, such as without a store, its process ends: Dask would let it join.
     """
-    store = default_store()
-    check_store(store, default_shared())
-    offers = {
-        **offers_of_machine(store),
-        **dict.fromkeys(os.environ.get("MEPOF_OFFER", "").split(), 1.0),
-        "cores": float(worker.state.nthreads),
-    }
+    try:
+        theirs = await worker.scheduler.versions(packages=["mepof"])
+        check_releases(worker.scheduler.address, theirs)
+        store = default_store()
+        check_store(store, default_shared())
+        offers = offers_of_machine(store)
+    except MepofError as error:
+        print(f"mepof: {error}", file=sys.stderr, flush=True)
+        os._exit(error.exit_status)
+    offers |= dict.fromkeys(os.environ.get("MEPOF_OFFER", "").split(), 1.0)
+    offers["cores"] = float(worker.state.nthreads)
     limit = worker.memory_manager.memory_limit
     if limit:
         offers["memory"] = float(limit >> 20)

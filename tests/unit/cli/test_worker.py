@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -73,6 +74,40 @@ def test_tls_needs_all_its_files() -> None:
     assert tls_of(path, path, path) == Tls(path, path, path)
     with pytest.raises(InputError, match="three files"):
         tls_of(path, None, path)
+
+
+def test_a_scheduler_of_other_releases_is_refused() -> None:
+    from mepof.executor.cluster import check_releases
+
+    ours = distributed.versions.get_versions(packages=["mepof"])
+    host, packages = {"python": "3.4.1.final.0"}, dict(ours["packages"], mepof="9.9")
+    check_releases("tcp://farm:1", ours)
+    check_releases(
+        "tcp://farm:1",
+        ours | {"host": {"python": f"{sys.version_info[0]}.{sys.version_info[1]}.99.final.0"}},
+    )
+    with pytest.raises(EnvironmentLack, match=r"farm:1 has Python 3\.4, and this machine Python 3"):
+        check_releases("tcp://farm:1", ours | {"host": host})
+    with pytest.raises(EnvironmentLack, match=r"has distributed 1, and this machine distributed"):
+        check_releases("tcp://farm:1", ours | {"packages": packages | {"distributed": "1"}})
+    if ours["packages"]["mepof"]:  # it is installed
+        with pytest.raises(EnvironmentLack, match=r"has mepof 9\.9, and this machine mepof"):
+            check_releases("tcp://farm:1", ours | {"packages": packages})
+        with pytest.raises(EnvironmentLack, match="runs without mepof"):
+            check_releases("tcp://farm:1", ours | {"packages": packages | {"mepof": None}})
+
+
+def test_a_server_that_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mepof.executor import cluster
+
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            pytest.raises(EnvironmentLack, match=r"does not answer: it says nothing for 0\.3 s"),
+            cluster.connected(address, None),
+        ):
+            pytest.fail("connected to something else")
 
 
 def certificates(directory: Path) -> Tls:

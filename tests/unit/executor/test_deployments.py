@@ -264,6 +264,28 @@ def test_the_commands_of_the_manifest_are_a_cluster(
     assert [each["cores"] for each in offers] == [1, 1]
 
 
+async def versions(packages: list[str]) -> dict[str, Any]:
+    from distributed.versions import get_versions
+
+    return get_versions(packages=packages)
+
+
+def test_a_worker_that_cannot_perform_steps_ends_at_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import asyncio
+
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "a store"))
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    scheduler = SimpleNamespace(address="tcp://farm:8786", versions=versions)
+    with pytest.raises(SystemExit) as ended:
+        asyncio.run(dask_setup(SimpleNamespace(scheduler=scheduler)))
+    assert ended.value.code == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("mepof: kernels cannot be built in the store")
+    assert "MEPOF_STORE" in line
+
+
 def test_a_worker_offers_its_share_of_a_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,7 +296,8 @@ def test_a_worker_offers_its_share_of_a_machine(
     monkeypatch.setenv("MEPOF_OFFER", "phone-1 phone-2")
     state = SimpleNamespace(nthreads=3, total_resources={}, available_resources={})
     memory = SimpleNamespace(memory_limit=5 << 30)
-    worker: Any = SimpleNamespace(state=state, memory_manager=memory)
+    scheduler = SimpleNamespace(address="tcp://farm:8786", versions=versions)
+    worker: Any = SimpleNamespace(state=state, memory_manager=memory, scheduler=scheduler)
     asyncio.run(dask_setup(worker))
     offered = state.total_resources
     assert offered == state.available_resources
