@@ -9,8 +9,9 @@ journal before it begins.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -34,6 +35,7 @@ _ANSWER = 60.0
 _OTHER = {"a": "b", "b": "a"}
 
 _permission = threading.Event()
+_of_step = ContextVar("_of_step", default=False)
 
 
 def permit() -> None:
@@ -41,13 +43,23 @@ def permit() -> None:
     _permission.set()
 
 
+@contextmanager
+def permitted(given: bool) -> Iterator[None]:
+    """Let this thread flash in the block, if the user whose step it performs has said so."""
+    before = _of_step.set(given)
+    try:
+        yield
+    finally:
+        _of_step.reset(before)
+
+
 def is_permitted() -> bool:
-    """Whether this process may flash."""
-    return _permission.is_set()
+    """Whether this process or this thread may flash."""
+    return _permission.is_set() or _of_step.get()
 
 
 def check_permission() -> None:
-    """Refuse to flash in a process whose user has not said so.
+    """Refuse to flash where no user has said so.
 
     Raises:
         InputError: nobody has.

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mepof.device.flashing import permitted
 from mepof.errors import MepofError, StoreFull, WorkError
 from mepof.events import Event, Sink, StepNote, StepProgress
 from mepof.executor.stores import default_shared
@@ -71,6 +72,8 @@ class Request:
         host: path of every host input, by name.
         cores: how many it may use.
         client: the stores of who asks.
+        log: path of the step's log there.
+        flash: who asks lets it flash phones.
     """
 
     run: str
@@ -82,6 +85,8 @@ class Request:
     cores: int
     again: bool
     client: Where
+    log: str
+    flash: bool
 
 
 @dataclass(frozen=True)
@@ -180,12 +185,25 @@ def _answered(
         begun = {"begun": request.step.id}
         sync(worker.loop, worker.scheduler.log_event, topic=topic(request.run), msg=begun)
         job = _job(request, store, where, stop)
-        made = make(job, store, log, _Events(worker.log_event, request.run), stop)
+        with permitted(request.flash):
+            made = make(job, store, log, _Events(worker.log_event, request.run), stop)
     except (Unfit, StoreFull) as error:
         return Answer(worker.address, error=packed(error), unfit=True, where=where)
     except Exception as error:
+        if isinstance(error, MepofError) and error.remedy and where != request.client:
+            error.remedy = _read_there(error.remedy, log, request.log)
         return Answer(worker.address, error=packed(error), log=_tail(log), where=where)
     return replace(made, worker=worker.address, log=_tail(log), where=where)
+
+
+def _read_there(remedy: str, log: Path, copied: str) -> str:
+    """A remedy for a user of another machine, to which the log is copied.
+
+    Args:
+        copied: its path there.
+    """
+    script = str(log.with_suffix(".sh"))
+    return remedy.replace(script, f"{script} on {socket.gethostname()}").replace(str(log), copied)
 
 
 @cache

@@ -18,17 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mepof.device.flashing import is_permitted
 from mepof.errors import EnvironmentLack, InputError, Interrupted, StoreFull, WorkError
 from mepof.events import Event, Sink, StepNote, unheard
 from mepof.executor import carried
 from mepof.executor.carried import Answer, Bodies, Request, Where
 from mepof.executor.cluster import DEFAULT_WORKERS, MAX_DEATHS, connected, started
 from mepof.executor.local import copy_finished, copy_results
-from mepof.executor.offers import offers_of_machine
+from mepof.executor.offers import has, named, offered, offers_of_machine, room, wanted_of
 from mepof.executor.parts import Spread, perform_spread
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
-from mepof.plan.body import TERMINAL, Resources
+from mepof.plan.body import TERMINAL
 from mepof.plan.engine import Engine
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.explain import Explanation, explain
@@ -193,6 +194,7 @@ class OnCluster:
         self._asking = threading.Lock()
         self._asked = -math.inf
         self._known: dict[str, dict[str, float]] = {}
+        self._others = 0  # workers that offer nothing
 
     @contextlib.contextmanager
     def heard(self, sink: Sink) -> Iterator[None]:
@@ -224,7 +226,7 @@ class OnCluster:
             return execute(job, store, emit, cancel)
         unfit: dict[str, Exception] = {}
         while True:
-            answer = self._ask(job, unfit, emit, cancel)
+            answer = self._ask(job, store, unfit, emit, cancel)
             if answer.unfit:
                 unfit[answer.worker] = failure = answer.failure()
                 if isinstance(failure, StoreFull):
@@ -267,6 +269,7 @@ class OnCluster:
     def _ask(
         self,
         job: Job,
+        store: Store,
         unfit: Mapping[str, Exception],
         emit: Callable[[Event], None],
         cancel: threading.Event,
@@ -298,13 +301,17 @@ class OnCluster:
                 int(wanted.get("cores", 1)),
                 job.again,
                 self._where,
+                str(store.log(job.step.id, job.fingerprint)),
+                is_permitted(),
             )
             spread = None
             if asked.part is not None:
                 part = wanted_of(asked.part, workers)
-                width = sum(_room(workers[name], part) for name in fit)
+                width = sum(room(workers[name], part) for name in fit)
                 without = frozenset(workers) - frozenset(fit)
                 spread = Spread(max(1, width), part, without)
+            # Without an amount, any worker would do.
+            strange = self._others and not wanted
             future = self._client.submit(
                 *(
                     (carried.perform, request)
@@ -313,7 +320,7 @@ class OnCluster:
                 ),
                 key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
                 resources=wanted,
-                workers=fit if len(fit) < len(workers) else None,
+                workers=fit if len(fit) < len(workers) or (fit and strange) else None,
                 pure=False,
             )
             try:
@@ -368,28 +375,35 @@ class OnCluster:
                     # They died, and Dask would wait for them: those started instead have new names.
                     self._client.cancel([future], force=True)
                     return None
-                if not any(_offers(each, wanted) for each in workers.values()):
+                if not any(has(each, wanted) for each in workers.values()):
                     if workers and wanted_of(job.body.resources(job.step), workers) != wanted:
                         self._client.cancel([future], force=True)
                         return None
                     if not said:
-                        emit(StepNote(job.step.id, f"waits for a worker with {_named(wanted)}"))
+                        emit(StepNote(job.step.id, self._waits(wanted)))
                         said = True
 
     def _workers(self) -> dict[str, dict[str, float]]:
-        """What each worker offers, by its address, a second ago at most.
+        """What each worker of ours offers, by its address, a second ago at most.
 
         Every step that waits asks, and on a busy machine the scheduler would do little but answer.
         """
         with self._asking:
             if time.monotonic() - self._asked > _FRESH_SECONDS:
                 info = self._client.scheduler_info(n_workers=-1)
-                self._known = {
-                    address: {"cores": float(each["nthreads"]), **each["resources"]}
-                    for address, each in info["workers"].items()
-                }
+                self._known = offered(info)
+                self._others = len(info["workers"]) - len(self._known)
                 self._asked = time.monotonic()
             return self._known
+
+    def _waits(self, wanted: Mapping[str, float]) -> str:
+        text = f"waits for a worker with {named(wanted)}"
+        if not self._others:
+            return text
+        return (
+            f"{text}; {self._others} other worker{'s' * (self._others > 1)} cannot perform steps:"
+            " start `mepof worker`, or load mepof.executor.preload there"
+        )
 
     def _nobody(self, job: Job, unfit: Mapping[str, Exception]) -> Exception:
         full = [error for error in unfit.values() if isinstance(error, StoreFull)]
@@ -424,54 +438,6 @@ def _lost_scheduler() -> LostScheduler:
         "the scheduler is gone",
         "finished steps are kept; start it again and run the same command",
     )
-
-
-def wanted_of(asked: Resources, workers: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """What a step asks of a worker, with no more cores and memory than the largest has.
-
-    A step whose parts run elsewhere takes no core, for which a part may wait: Dask does not move
-    parts to another worker.
-
-    Args:
-        workers: what each of them offers.
-    """
-    needs = dict.fromkeys(asked.needs, 0.0)
-    if asked.device is not None:
-        needs[asked.device.name] = 1.0
-    able = [each for each in workers.values() if _offers(each, needs)] or list(workers.values())
-    # A need is shared by any number of steps; Dask has no amount for that, so each takes little.
-    wanted = {name: amount or SHARE for name, amount in needs.items()}
-    if asked.part is not None:
-        return wanted
-    wanted["cores"] = max(1.0, min(float(asked.cores), _largest(able, "cores")))
-    # What no worker speaks of, no step asks for.
-    memory = min(float(asked.memory), _largest(able, "memory"))
-    return {**wanted, "memory": memory} if memory else wanted
-
-
-def _largest(workers: Sequence[Mapping[str, float]], name: str) -> float:
-    return max((each.get(name, 0.0) for each in workers), default=0.0)
-
-
-#: How much of an offer that any number of steps share one of them takes.
-SHARE = 1e-6
-
-
-def _offers(worker: Mapping[str, float], wanted: Mapping[str, float]) -> bool:
-    return all(name in worker and worker[name] >= amount for name, amount in wanted.items())
-
-
-def _room(worker: Mapping[str, float], wanted: Mapping[str, float]) -> int:
-    """How many steps that want this a worker performs at a time."""
-    if not _offers(worker, wanted):
-        return 0
-    return min(int(worker[name] / wanted[name]) for name in ("cores", "memory") if name in wanted)
-
-
-def _named(wanted: Mapping[str, float]) -> str:
-    amounts = [f"{wanted['cores']:.0f} cores"] if "cores" in wanted else []
-    amounts += [f"{wanted['memory']:.0f} MiB of memory"] if "memory" in wanted else []
-    return ", ".join([*amounts, *sorted(wanted.keys() - {"cores", "memory"})])
 
 
 def _keep_log(log: Path, text: bytes) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from mepof.executor.carried import Request, Unfit, Where, _job
+from mepof.device.flashing import is_permitted
+from mepof.errors import MepofError, WorkError
+from mepof.executor import carried
+from mepof.executor.carried import Request, Unfit, Where, _job, perform
+from mepof.plan.body import StepContext
 from mepof.plan.digest import HostDigests
 from mepof.plan.fingerprint import Ingredients
 from mepof.plan.model import HostInput, Step
@@ -27,6 +33,13 @@ class Compiling(Fake):
         given = step.inputs["config"]
         assert isinstance(given, HostInput)
         return {"tool": banner_of("mcc", None), "config": Path(given.path).read_text()}
+
+
+class Flashing(Compiling):
+    """Fails with what its user allows."""
+
+    def run(self, context: StepContext) -> None:
+        raise WorkError(f"permitted: {is_permitted()}")
 
 
 @dataclass
@@ -59,6 +72,8 @@ class Machine:
             cores=1,
             again=False,
             client=Where.of(store),
+            log="/home/me/logs/x.log",
+            flash=False,
         )
 
     def taken(self, request: Request) -> Step:
@@ -91,3 +106,46 @@ def test_a_worker_states_the_tools_that_it_has_now(machine: Machine) -> None:
     with pytest.raises(Unfit, match="with other tools: tool"):
         machine.taken(machine.asked("1.0"))
     machine.taken(machine.asked("1.1"))
+
+
+@pytest.fixture
+def working(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine whose process is a worker, with a store that whoever asks cannot see."""
+    distributed = pytest.importorskip("distributed")
+    store = Store(machine.root / "store")
+    store.open()
+    shared = replace(Where.of(store), shared="farm")
+    scheduler = SimpleNamespace(log_event=None)
+    worker = SimpleNamespace(
+        address="tcp://rack7:1", loop=None, scheduler=scheduler, log_event=lambda *event: None
+    )
+    monkeypatch.setattr(distributed, "get_worker", lambda: worker)
+    monkeypatch.setattr(distributed.utils, "sync", lambda *call, **named: None)
+    monkeypatch.setattr(carried, "worker_store", lambda: store)
+    monkeypatch.setattr(Where, "of", lambda store: shared)
+    return machine
+
+
+def failure(machine: Machine, *, flash: bool) -> MepofError:
+    asked = machine.asked("1.0")
+    client = replace(asked.client, store="that of another machine")
+    asked = replace(asked, bodies=lambda: {"fake": Flashing()}, client=client, flash=flash)
+    failed = perform(asked).failure()
+    assert isinstance(failed, MepofError)
+    return failed
+
+
+def test_a_remedy_names_the_log_where_the_user_has_it(working: Machine) -> None:
+    remedy = failure(working, flash=False).remedy or ""
+    log, alone = remedy.split("; ")
+    assert log == "see /home/me/logs/x.log"
+    assert alone.startswith(f"run it alone with {working.root}/store/logs/x-build-")
+    assert alone.endswith(f".sh on {socket.gethostname()}")
+
+
+def test_a_worker_may_flash_for_whoever_permits_it_and_for_nobody_else(working: Machine) -> None:
+    assert [failure(working, flash=each).message for each in (True, False)] == [
+        "x/build: permitted: True",
+        "x/build: permitted: False",
+    ]
+    assert not is_permitted()

@@ -17,8 +17,8 @@ from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, S
 from mepof.events import Event, StepFailed, StepNote
 from mepof.executor import carried, dask
 from mepof.executor.carried import Where, packed, unpacked
-from mepof.executor.dask import SHARE, OnCluster, wanted_of
-from mepof.executor.offers import memory_of_machine
+from mepof.executor.dask import OnCluster
+from mepof.executor.offers import SHARE, memory_of_machine, wanted_of
 from mepof.plan.body import Resources
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.model import HostInput, Json, Plan, Step
@@ -175,7 +175,7 @@ def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
     cancel = threading.Event()
 
     def hear(event: Event) -> None:
-        if isinstance(event, StepNote) and "waits for a worker with 1 cores, phone" in event.text:
+        if isinstance(event, StepNote) and "waits for a worker with 1 core, phone" in event.text:
             cancel.set()
 
     store = Store(farm.root / "store")
@@ -184,6 +184,20 @@ def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
     engine = Engine(store, bodies(), 2, hear, on, placed=True)
     with pytest.raises(Interrupted):
         engine.run(plan_of(fake("one", needs="phone")), farm.root / "out", cancel=cancel)
+
+
+def test_a_worker_that_offers_nothing_gets_no_step_and_is_named(farm: Farm) -> None:
+    ours: Any = {"resources": {"cores": 2.0, "memory": 500.0}, "nthreads": 2}
+    other: Any = {"resources": {}, "nthreads": 4}
+    info = {"workers": {"a": ours, "b": other, "c": other}}
+    client = SimpleNamespace(scheduler_info=lambda n_workers: info)
+    store = Store(farm.root / "store")
+    store.open()
+    on = OnCluster(client, bodies, Where.of(store))
+    assert list(on._workers()) == ["a"]
+    said = on._waits({"cores": 3.0})
+    assert said.startswith("waits for a worker with 3 cores; 2 other")
+    assert "mepof.executor.preload" in said
 
 
 def test_needs_that_a_worker_offers_are_met(farm: Farm) -> None:
