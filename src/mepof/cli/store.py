@@ -36,7 +36,8 @@ def push(store: StoreRoot = None, shared_store: Shared = None, as_json: Json = F
     """
     from mepof.plan.shared import SharedStore
 
-    local = SharedStore(store or default_store(), _remote(shared_store), _say)
+    # What it would note ends this command, as an error.
+    local = SharedStore(store or default_store(), _remote(shared_store), lambda note: None)
     local.open()
     local.check_remote()
     pushed = known = 0

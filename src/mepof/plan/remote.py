@@ -7,6 +7,7 @@ that is not there, :class:`RemoteLack`, :class:`RemoteDenied` and :class:`Remote
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
 import re
@@ -33,10 +34,14 @@ _CHUNK = 4 << 20
 _ATOMIC = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az", "adl"})
 # When a file was written, as the libraries name it; some know only when it was created.
 _TIMES = ("LastModified", "last_modified", "mtime", "modified", "created")
+# What HTTP says of who may not do something, and of what a server never does.
+_DENIED_STATUS = (401, 403, 405, 501)
+_FULL_STATUS = 507
+_GIVE = "give a directory, sftp://HOST/DIRECTORY or s3://BUCKET/DIRECTORY"
 
 
 class RemoteDenied(WorkError):
-    """The server refuses us."""
+    """The server refuses us, or has no space for more."""
 
 
 class RemoteSilent(WorkError):
@@ -105,6 +110,9 @@ class Remote:
                 "a shared store needs the Python package fsspec", REMEDY
             ) from error
         protocol, separator, _ = url.partition("://")
+        # Such as s3:/bucket and host:/directory, which would be made here.
+        if not separator and ":" in url.partition("/")[0]:
+            raise InputError(f"{self.url} is not the URL of a store", _GIVE)
         self._protocol = protocol if separator else "file"
         try:
             fsspec.get_filesystem_class(self._protocol)
@@ -115,9 +123,11 @@ class Remote:
         except ValueError as error:
             raise InputError(
                 f"{self.url} is not the URL of a store: the protocol is unknown",
-                "give a directory, sftp://HOST/DIRECTORY or s3://BUCKET/DIRECTORY",
+                _GIVE,
             ) from error
         self._root = fsspec.get_filesystem_class(self._protocol)._strip_protocol(url).rstrip("/")
+        if not self._root:
+            raise InputError(f"{self.url} names no directory", _GIVE)
 
     def close(self) -> None:
         """End the connections that nobody uses."""
@@ -165,6 +175,11 @@ class Remote:
             fs.invalidate_cache()
             found = self._missing(lambda: fs.find(start, detail=True)) or {}
             below = {name[name.index(start) + len(start) + 1 :]: found[name] for name in found}
+            if unknown := [name for name, info in below.items() if info["size"] is None]:
+                raise WorkError(
+                    f"{self.url} does not say how large {unknown[0]} is",
+                    "name the directory behind this server, by sftp:// or as it is mounted",
+                )
             return {name: of(name, info) for name, info in below.items()}
 
         return self._try(listed)
@@ -225,8 +240,8 @@ class Remote:
                 if made != target:
                     with contextlib.suppress(Exception):
                         fs.rm_file(made)
-                if means_full(error):
-                    raise RemoteSilent(
+                if means_full(error) or getattr(error, "status", None) == _FULL_STATUS:
+                    raise RemoteDenied(
                         f"{self.url} has no space left", "free some there: `mepof store clean`"
                     ) from error
                 raise
@@ -261,6 +276,13 @@ class Remote:
             except PermissionError as error:
                 self._end(connection)
                 raise self._denied(error) from error
+            except FileNotFoundError as error:
+                self._end(connection)
+                if connection is None:  # a key or a program of this machine
+                    raise self._denied(error) from error
+                raise RemoteSilent(
+                    f"{self.url} does not exist: {_said(error)}", "create it, or correct the URL"
+                ) from error
             except Exception as error:  # fsspec passes on what its libraries raise
                 self._end(connection)
                 if means_full(error):  # the disk here
@@ -270,7 +292,7 @@ class Remote:
                 if not left:
                     raise RemoteSilent(
                         f"{self.url} does not answer as it should: {_said(error)}",
-                        "check that the server runs and can be reached from here",
+                        "check the URL and its settings, and that the server can be reached",
                     ) from error
             if self.cancel.wait(pause):
                 raise Interrupted("interrupted")
@@ -299,6 +321,10 @@ def _said(error: Exception) -> str:
 
 
 def _means_denied(error: Exception) -> bool:
+    if getattr(error, "errno", None) == errno.EROFS:
+        return True
+    if getattr(error, "status", None) in _DENIED_STATUS:
+        return True
     names = {each.__name__ for each in type(error).__mro__}
     return bool(
         names & {"AuthenticationException", "BadHostKeyException", "NoCredentialsError"}

@@ -74,6 +74,19 @@ def test_a_store_is_pushed_checked_and_cleaned(
     assert "0 artifacts removed (0.0 MiB), 2 kept, 3 leases hold" in capsys.readouterr().out
 
 
+def test_what_cannot_be_pushed_is_said_once(
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("mepof.plan.remote._FIRST_PAUSE_SECONDS", 0.0)
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkError, match="file/mepof"):
+        command.push(store, str(tmp_path / "file" / "mepof"))
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_nothing_is_removed_from_what_is_not_a_store(tmp_path: Path, there: bool) -> None:
     repository = tmp_path / "linux.git"

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -326,14 +327,32 @@ def test_a_server_that_goes_down_before_the_artifact_arrives_makes_us_do_it(
     assert digests(taken) == digests(made)
 
 
+class HttpError(Exception):
+    """As aiohttp's, which fsspec passes on."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{status}, message='no'")
+        self.status = status
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionError(13, "Permission denied"),
+        OSError(30, "Read-only file system"),
+        OSError(28, "No space left on device"),
+        OSError(122, "Disk quota exceeded"),
+        HttpError(405),
+        HttpError(501),
+        HttpError(507),
+    ],
+    ids=str,
+)
 def test_a_remote_that_cannot_be_written_is_still_read(
-    team: Team, monkeypatch: pytest.MonkeyPatch
+    team: Team, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     made = team.first.run()
-    flaky(
-        monkeypatch,
-        lambda name: PermissionError(13, "Permission denied") if name == "put_file" else None,
-    )
+    flaky(monkeypatch, lambda name: error if name == "put_file" else None)
     extended = plan_of(*DIAMOND.steps, toy("more", "last", n=3))
     taken = team.second.run(extended)
     assert team.second.ran == ["more"]
@@ -387,11 +406,35 @@ def test_a_directory_of_something_else_is_refused(team: Team) -> None:
     [
         ("nonesuch://host/x", InputError, "protocol is unknown"),
         ("gs://bucket/x", EnvironmentLack, "needs a Python package"),
+        ("s3:/bucket/x", InputError, "s3:/bucket/x is not the URL of a store"),
+        ("farm:/srv/mepof", InputError, "farm:/srv/mepof is not the URL of a store"),
+        ("memory://", InputError, "memory:// names no directory"),
     ],
 )
 def test_a_wrong_url_is_one_line(url: str, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         Remote(url)
+
+
+def test_a_bucket_that_is_not_there_is_to_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = FileNotFoundError("The specified bucket does not exist")
+    flaky(monkeypatch, lambda name: missing if name == "rm_file" else None)
+    remote = Remote("memory://x")
+    monkeypatch.setattr(remote, "_missing", lambda do: do())
+    with pytest.raises(RemoteSilent, match="x does not exist: The specified bucket") as caught:
+        remote.remove("y")
+    assert caught.value.remedy == "create it, or correct the URL"
+
+
+def test_a_server_that_lists_no_sizes_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mepof.plan.remote as module
+
+    web = SimpleNamespace(
+        invalidate_cache=lambda: None, find=lambda at, detail: {f"{at}/a": {"size": None}}
+    )
+    monkeypatch.setattr(module, "_connect", lambda *given: web)
+    with pytest.raises(WorkError, match="does not say how large a is"):
+        Remote("memory://x").sizes("objects")
 
 
 def test_a_password_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
