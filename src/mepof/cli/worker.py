@@ -67,7 +67,7 @@ def worker(
         WorkError: the scheduler does not answer.
     """
     from mepof.executor.cluster import check_address
-    from mepof.executor.offers import offers_of_machine
+    from mepof.executor.offers import named, offers_of_machine
     from mepof.executor.stores import check_store
 
     settings = settings_of(store, cores, shared_store)
@@ -78,13 +78,7 @@ def worker(
     offers = {**offers_of_machine(settings.store), **dict.fromkeys(offer or (), 1.0)}
     if memory is not None:
         offers["memory"] = float(memory)
-    named = sorted(offers.keys() - {"memory"})
-    amount = f"{offers['memory']:.0f} MiB of memory"
-    print(
-        f"offers {', '.join([f'{settings.cores} cores', amount, *named])}",
-        file=sys.stderr,
-        flush=True,
-    )
+    print(f"offers {named({'cores': settings.cores, **offers})}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         asyncio.run(_work(address, host, settings, offers, tls, scratch))
 
