@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from mepof.bootimg.compression import (
     MAX_DECOMPRESSED,
+    NAMES,
     Damaged,
     Truncated,
     compress,
@@ -159,6 +160,27 @@ def decompressed(kernel: Kernel, what: str) -> bytes | memoryview:
     return decompress(kernel.payload, what) if kernel.compression else kernel.payload
 
 
+def check_replaceable(section: Bytes, where: str) -> None:
+    """Refuse, before a kernel is built, a section in which it could not take the other's place.
+
+    Args:
+        where: the image's name, for messages.
+
+    Raises:
+        InputError: what stands around the kernel is not known, or mepof does not compress so.
+    """
+    kernel = describe(section)
+    _check_form(kernel, where)
+    _check_end(kernel, where)
+    if kernel.compression not in (None, *NAMES):
+        raise InputError(
+            f"the kernel in {where} is compressed with {kernel.compression}, and mepof does not "
+            "compress so",
+            "make an image of it whose kernel is compressed as the boot loader takes, too: "
+            f"`mepof bootimg pack {where} --kernel Image --compression gzip -o FILE`",
+        )
+
+
 def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> bytes:
     """The section with another kernel: compressed, and followed by device trees, as the old one.
 
@@ -231,17 +253,17 @@ def _check_whole(kernel: Kernel, what: str) -> None:
         check_size(kernel.head, kernel.image, size, what)
 
 
-def _check_form(kernel: Kernel) -> None:
+def _check_form(kernel: Kernel, where: str = "the image") -> None:
     """Refuse to replace what is of no known form: a vendor's header before it would vanish."""
     if len(kernel.payload) and not kernel.compression and not kernel.image:
         raise InputError(
-            "the kernel in the image begins like none that mepof knows, perhaps with a vendor's "
+            f"the kernel in {where} begins like none that mepof knows, perhaps with a vendor's "
             f"header: {bytes(kernel.payload[:16])!r}",
             f"{_BY_HAND}, or say with --compression that the kernel stands for itself",
         )
 
 
-def _check_end(kernel: Kernel) -> None:
+def _check_end(kernel: Kernel, where: str = "the image") -> None:
     """Refuse to replace a compressed kernel with data behind it, which would vanish."""
     try:
         decoded = decode(kernel.payload, MAX_DECOMPRESSED) if kernel.compression else None
@@ -254,8 +276,8 @@ def _check_end(kernel: Kernel) -> None:
     size = without_zeros(memoryview(len(decoded.content).to_bytes(4, "little")))
     if behind not in (b"", size):
         raise InputError(
-            f"{len(behind)} bytes behind the kernel in the image are neither device trees nor "
-            "zeros, and would be lost",
+            f"{len(behind)} bytes behind the kernel in {where} are neither device trees nor zeros, "
+            "and would be lost",
             _BY_HAND,
         )
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from mepof.bootimg.image import BootImage, split_cmdline, write
-from mepof.bootimg.kernel import describe, kernel_of, replaced
+from mepof.bootimg.kernel import check_replaceable, describe, kernel_of, replaced
 from mepof.bootimg.model import read_model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
@@ -81,7 +81,9 @@ def check_models(phones: Sequence[Attached], arch: str) -> None:
             read_model(_described(phone, model.limits), "correct `limits` in the model")
         if model.image is not None:
             path = _described(phone, model.image)
-            kernel = describe(_read_image(path, model).section("kernel")).image
+            section = _read_image(path, model).section("kernel")
+            check_replaceable(section, str(path))
+            kernel = describe(section).image
             if kernel is not None and kernel.arch != arch:
                 others.append((path, kernel.arch))
     if others and len(others) == len(phones):

@@ -8,7 +8,7 @@ from pathlib import Path
 from mepof.arch import Arch
 from mepof.bootimg.description import Description, header_fields
 from mepof.bootimg.image import BootImage, write
-from mepof.bootimg.kernel import describe, kernel_of, replaced
+from mepof.bootimg.kernel import check_replaceable, describe, kernel_of, replaced
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
 from mepof.errors import InputError
@@ -31,12 +31,14 @@ class AndroidBootImage:
     def check(self, arch: Arch, given: Path | None) -> None:
         if given is None:
             return
-        kernel = describe(kernel_of(_read(given), str(given))).image
+        section = kernel_of(_read(given), str(given))
+        kernel = describe(section).image
         if kernel is not None and kernel.arch != arch.name:
             raise InputError(
                 f"{given} has a kernel for {kernel.arch}, not for {arch.name}",
                 f"write `set arch {kernel.arch}`, or name an image with a kernel for {arch.name}",
             )
+        check_replaceable(section, str(given))
 
     def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         new = read_file(kernel.image)

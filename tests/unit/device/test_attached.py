@@ -116,6 +116,7 @@ def test_a_wrong_model_is_refused(workplace: Path, line: str, why: str) -> None:
         ("image = 'text.img'", "text.img is not an Android boot image"),
         ("image = 'init_boot.img'", "init_boot.img has no kernel"),
         ("image = 'boot.img'\nheader_version = 2", "has a header of version 4, not 2"),
+        ("image = 'odd.img'", "the kernel in .*odd.img begins like none that mepof knows"),
         ("limits = 'none.toml'", "none.toml"),
         ("limits = 'model.toml'", "model.toml:3: unknown key `limits`"),
     ],
@@ -128,7 +129,13 @@ def test_what_a_model_names_is_read_before_anything_is_built(
     workplace.write_text(PHONE.format(name="a"))
     (root / "text.img").write_text("text")
     (root / "kernel").write_bytes(arm64_kernel())
-    for name, described in (("boot", NEW_IMAGE), ("init_boot", "header_version = 4\n")):
+    (root / "odd").write_bytes(b"UNCOMPRESSED_IMG" + arm64_kernel())
+    images = (
+        ("boot", NEW_IMAGE),
+        ("init_boot", "header_version = 4\n"),
+        ("odd", NEW_IMAGE.replace("'kernel'", "'odd'")),
+    )
+    for name, described in images:
         (root / "bootimg.toml").write_text(described)
         (root / f"{name}.img").write_bytes(write(packed(root)))
     (root / "model.toml").write_text(f"{MODEL}image = 'boot.img'\nheader_version = 4\n")

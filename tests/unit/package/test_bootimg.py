@@ -8,6 +8,7 @@ import pytest
 from writers.boot_image import arm64_kernel
 
 from mepof import arch
+from mepof.bootimg.compression import compress
 from mepof.bootimg.image import write
 from mepof.bootimg.reader import parse
 from mepof.errors import InputError
@@ -66,3 +67,28 @@ def test_an_image_for_another_architecture_is_refused_before_anything_is_built(
     FORMAT.check(arch.get("arm64"), given)
     with pytest.raises(InputError, match="has a kernel for arm64, not for x86-64"):
         FORMAT.check(arch.get("x86-64"), given)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "why", "remedy"),
+    [
+        (
+            b"\x89LZO\0\r\n\x1a\n" + bytes(100),
+            "is compressed with lzo, and mepof does not compress so",
+            "--compression gzip",
+        ),
+        (b"UNCOMPRESSED_IMG" + arm64_kernel(), "begins like none that mepof knows", "by hand"),
+        (
+            compress(arm64_kernel(), "gzip") + b"signed by the vendor",
+            "20 bytes behind the kernel in .*boot.img",
+            "by hand",
+        ),
+    ],
+)
+def test_a_kernel_that_no_other_can_replace_is_refused_before_anything_is_built(
+    tmp_path: Path, kernel: bytes, why: str, remedy: str
+) -> None:
+    given = image(tmp_path / "boot.img", kernel=kernel)
+    with pytest.raises(InputError, match=why) as caught:
+        FORMAT.check(arch.get("arm64"), given)
+    assert remedy in str(caught.value.remedy)
