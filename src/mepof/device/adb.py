@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mepof.device.fastboot import NO_PERMISSION
 from mepof.device.scripted import ANSWER_SECONDS, ScriptedShell, marked, ran
 from mepof.device.shell import LostConnection, Ran
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -21,6 +22,20 @@ _RETURN = 60.0
 _PREFIXES: tuple[tuple[str, ...], ...] = ((), ("su", "0", "sh", "-c"), ("su", "-c"))
 OTHER_SYSTEMS = ("recovery", "rescue", "sideload")
 """States of a phone that runs something else than its system; adbd restarts it from there."""
+
+UNAUTHORIZED = "unauthorized"
+"""State of a phone whose owner has not allowed this machine to use adb."""
+# What `adb get-state` says of a phone that it sees and cannot use; why, and the remedy
+# (packages/modules/adb/transport.cpp, `ConnectionStateToString`).
+_TROUBLES = (
+    (
+        UNAUTHORIZED,
+        "it does not let this machine use adb",
+        "unlock its screen and allow USB debugging from this computer",
+    ),
+    ("permissions", *NO_PERMISSION),
+    ("offline", "its adbd does not answer", "connect it again, or `adb reconnect offline`"),
+)
 
 _SCRATCH = "/data/local/tmp"
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
@@ -111,7 +126,9 @@ class AdbShell(ScriptedShell):
             phone.reconnect()
         raise NoRoot(
             f"{serial} does not give root access",
-            "install su on it" if root == "su" else "it needs a system whose adbd can be root",
+            "install su on it, and let its shell use su"
+            if root == "su"
+            else 'it needs a system whose adbd can be root, or su and `root = "su"` in its model',
         )
 
     def present(self) -> bool:
@@ -137,7 +154,8 @@ class AdbShell(ScriptedShell):
 
     def _reached(self) -> str:
         state = self._state()
-        if self.by_network and state != "device":
+        # Another connection would replace the question that is on the phone's screen.
+        if self.by_network and state not in ("device", UNAUTHORIZED):
             # adb may still know a connection of before a reboot.
             self._adb(("disconnect", self.serial), ANSWER_SECONDS)
             self._adb(("connect", self.serial), ANSWER_SECONDS)
@@ -146,7 +164,23 @@ class AdbShell(ScriptedShell):
 
     def _state(self) -> str:
         said = self._adb(("-s", self.serial, "get-state"), ANSWER_SECONDS)
-        return said.output.strip().rpartition("\n")[2] if said.status == 0 else ""
+        if said.status == 0:
+            return said.output.strip().rpartition("\n")[2]
+        return UNAUTHORIZED if UNAUTHORIZED in said.output else ""
+
+    def trouble(self) -> tuple[str, str] | None:
+        """Why adb, which sees the phone, cannot use it now, and the remedy; None if neither.
+
+        Raises:
+            EnvironmentLack: adb is not installed here.
+        """
+        try:
+            said = self._adb(("-s", self.serial, "get-state"), ANSWER_SECONDS)
+        except WorkError:
+            return None
+        # A serial number may have one of the words in it.
+        output = said.output.replace(self.serial, "") if said.status else ""
+        return next(((why, remedy) for word, why, remedy in _TROUBLES if word in output), None)
 
     def push(self, source: Path, path: str, timeout: float) -> None:
         """Copy a file to the phone.
@@ -201,6 +235,8 @@ class AdbShell(ScriptedShell):
         try:
             if self.by_network:
                 self._adb(("connect", self.serial), _RETURN)
+            if self._state() == UNAUTHORIZED:
+                raise self._lost("")
             done = self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
         except WorkError as error:
             raise self._lost(f"it did not answer within {_RETURN:g} s") from error
@@ -229,4 +265,5 @@ class AdbShell(ScriptedShell):
 
     def _lost(self, said: str) -> LostConnection:
         last = said.strip().rpartition("\n")[2] or "the connection broke"
-        return LostConnection(f"{self.name} cannot be reached by adb: {last}", "see `adb devices`")
+        why, remedy = self.trouble() or (last, "see `adb devices`")
+        return LostConnection(f"{self.name} cannot be reached by adb: {why}", remedy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,13 @@ class Refused(WorkError):
 
 class NotThere(WorkError):
     """The phone is not in fastboot, or the connection broke."""
+
+
+NO_PERMISSION = (
+    "this user may not use its USB port",
+    "apt-get install -t bookworm-backports android-udev-rules, and connect it again",
+)
+"""Why a phone at a USB port cannot be used, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,20 @@ class Fastboot:
             return self.variable("product") is not None
         except NotThere:
             return False
+
+    def trouble(self) -> tuple[str, str] | None:
+        """Why fastboot, which may see the phone, cannot use it, and the remedy; None if it can.
+
+        Raises:
+            EnvironmentLack: fastboot is not installed.
+        """
+        if _NETWORK.fullmatch(self.serial):
+            return None
+        with suppress(WorkError):
+            listed = run((find_tool("fastboot", _INSTALL), "devices"), timeout=_ANSWER, check=False)
+            if "no permissions" in listed.output:  # in place of a serial number
+                return NO_PERMISSION
+        return None
 
     def variable(self, name: str) -> str | None:
         """A variable of the boot loader; None if it does not know it.

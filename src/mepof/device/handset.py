@@ -186,8 +186,8 @@ class Handset:
             if self._leaves_system(without_root):
                 until = min(until, self.now() + _BOOTLOADER)
             if self.now() >= until:
-                raise Lost(
-                    f"the phone {self.name} answers neither adb nor fastboot",
+                raise self._lost(
+                    "answers neither adb nor fastboot",
                     "check its cable; hold its power and volume-down keys until it shows its boot "
                     "loader, and run again",
                 )
@@ -277,10 +277,18 @@ class Handset:
             raise lack
         if self.fastboot.present():
             raise FellBack(f"the phone {self.name} did not leave its boot loader")
-        raise Lost(
-            f"the phone {self.name} was not up within {self.model.boot_seconds:g} s",
+        raise self._lost(
+            f"was not up within {self.model.boot_seconds:g} s",
             "hold its power and volume-down keys until it shows its boot loader, and run again",
         )
+
+    def _lost(self, what: str, remedy: str) -> Lost:
+        """That the phone cannot be used, and why not, if adb or fastboot tells."""
+        trouble = self.plain_shell().trouble() or self.fastboot.trouble()
+        if trouble is None:
+            return Lost(f"the phone {self.name} {what}", remedy)
+        why, instead = trouble
+        return Lost(f"the phone {self.name} {what}: {why}", f"{instead}, and run again")
 
     def _is_up(self, shell: AdbShell) -> bool:
         try:

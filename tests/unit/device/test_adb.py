@@ -20,6 +20,7 @@ FAKE_ADB = """\
 echo "$*" >> {root}/asked
 [ "$1" = -s ] && shift 2
 if [ -e {root}/gone ]; then echo "error: device 'x' not found"; exit 1; fi
+if [ -e {root}/refuses ]; then cat {root}/refuses >&2; exit 1; fi
 case "$1" in
 get-state) cat {root}/state ;;
 shell)
@@ -114,6 +115,51 @@ def test_phone_that_disappears_is_a_lost_connection(phone: Phone, shell: AdbShel
         shell.read("/proc/version")
     with pytest.raises(LostConnection, match=why):
         shell.reconnect()
+
+
+# As adb 34.0.5 and the transport of AOSP say it.
+UNAUTHORIZED = """\
+error: device unauthorized.
+This adb server's $ADB_VENDOR_KEYS is not set
+Try 'adb kill-server' if that seems wrong.
+Otherwise check for a confirmation dialog on your device.
+"""
+NO_PERMISSION = """\
+error: insufficient permissions for device: missing udev rules? user is in the plugdev group
+See [http://developer.android.com/tools/device.html] for more information
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "why", "remedy"),
+    [
+        (UNAUTHORIZED, "it does not let this machine use adb", "allow USB debugging"),
+        (NO_PERMISSION, "this user may not use its USB port", "android-udev-rules"),
+        ("error: device offline\n", "its adbd does not answer", "reconnect offline"),
+    ],
+)
+def test_a_phone_that_adb_sees_and_cannot_use_says_why(
+    phone: Phone, said: str, why: str, remedy: str
+) -> None:
+    (phone.directory / "refuses").write_text(said)
+    with pytest.raises(LostConnection, match=f"adb-x cannot be reached by adb: {why}") as caught:
+        AdbShell.connect("x")
+    assert remedy in str(caught.value.remedy)
+
+
+def test_the_question_on_a_phone_s_screen_is_not_asked_again(phone: Phone) -> None:
+    (phone.directory / "refuses").write_text(UNAUTHORIZED)
+    shell = AdbShell("10.0.0.7:5555", "x")
+    assert not shell.present()
+    assert "connect" not in phone.asked()
+    with pytest.raises(LostConnection, match="does not let this machine"):
+        AdbShell.connect("10.0.0.7:5555")
+    assert "wait-for-device" not in phone.asked()
+
+
+def test_the_serial_number_of_a_phone_is_not_taken_for_a_trouble(phone: Phone) -> None:
+    (phone.directory / "refuses").write_text("error: device 'offline-1' not found\n")
+    assert AdbShell("offline-1", "x").trouble() is None
 
 
 def test_phone_is_named_by_its_serial_number(phone: Phone) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ class Waited:
     patch: pytest.MonkeyPatch
     directory: Path
     clock: Clock = field(default_factory=Clock)
+    trouble: tuple[str, str] | None = None
 
     def phone(
         self, shells: Iterator[object], in_fastboot: Iterator[bool], seconds: float = 60
@@ -56,6 +58,8 @@ class Waited:
 
         self.patch.setattr(Handset, "shell", shell)
         self.patch.setattr(Fastboot, "present", lambda fastboot: next(in_fastboot))
+        self.patch.setattr(Fastboot, "trouble", lambda fastboot: None)
+        self.patch.setattr(AdbShell, "trouble", lambda shell: self.trouble)
         phone = Attached(name="p", fastboot="X", model="m")
         return Handset(
             phone,
@@ -99,6 +103,28 @@ def test_a_phone_that_is_given_little_time_fell_back_too(waited: Waited) -> None
 def test_a_phone_that_answers_nowhere_is_lost(waited: Waited) -> None:
     with pytest.raises(Lost, match="was not up within 60 s"):
         waited.phone(repeat(None), repeat(False)).wait_for_system(None)
+
+
+def test_a_phone_that_adb_may_not_use_says_so(waited: Waited) -> None:
+    waited.trouble = "it does not let this machine use adb", "unlock its screen"
+    phone = waited.phone(repeat(None), repeat(False))
+    why = "the phone p was not up within 60 s: it does not let this machine use adb"
+    with pytest.raises(Lost, match=why) as caught:
+        phone.wait_for_system(None)
+    assert caught.value.remedy == "unlock its screen, and run again"
+
+
+def test_a_phone_whose_usb_port_is_not_the_user_s_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "fastboot"
+    listed = "no permissions (missing udev rules? user is in the plugdev group)\tfastboot"
+    program.write_text(f"#!/bin/sh\necho '{listed}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    trouble = Fastboot("0123ABCD").trouble()
+    assert trouble is not None and "USB port" in trouble[0]
+    assert Fastboot("tcp:127.0.0.1:5554").trouble() is None
 
 
 def test_root_may_come_later_than_adb(waited: Waited) -> None:
