@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mepof.bootimg import mediatek
 from mepof.bootimg.avb import Footer
 from mepof.bootimg.description import (
     FRAGMENT_NAME_BYTES,
@@ -24,7 +25,7 @@ from mepof.bootimg.image import (
     pages_of,
     split_cmdline,
 )
-from mepof.bootimg.kernel import describe, joined
+from mepof.bootimg.kernel import describe
 from mepof.bootimg.layout import FRAGMENT_TYPES
 from mepof.bootimg.reader import read_file
 from mepof.bootimg.tail import Tail, tail_of, with_tail
@@ -207,7 +208,9 @@ def packed(directory: Path) -> BootImage:
             if name in described.files
         }
         header = bytes(around.get("kernel_header", b""))
-        sections["kernel"] = joined(header, sections["kernel"], around.get("kernel_dtb", b""))
+        sections["kernel"] = mediatek.joined(
+            header, sections["kernel"], around.get("kernel_dtb", b"")
+        )
     paddings: dict[str, bytes] = {
         name: bytes(read_file(directory / file)) for name, file in described.paddings.items()
     }

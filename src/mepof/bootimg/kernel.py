@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
+from mepof.bootimg import mediatek
 from mepof.bootimg.compression import (
     MAX_DECOMPRESSED,
     NAMES,
@@ -24,9 +25,6 @@ from mepof.bootimg.mistaken import mistaken
 from mepof.errors import InputError
 from mepof.kernel.image import HEADER_BYTES, Image, check_size
 from mepof.kernel.image import recognise as recognise_image
-
-_MEDIATEK = struct.Struct("<II32s472s")
-_MEDIATEK_MAGIC = 0x58881688
 
 # Documentation/arch/arm64/booting.rst.
 _ARM64 = struct.Struct("<8xQQQ")
@@ -103,12 +101,7 @@ def describe(section: Bytes) -> Kernel:
 
     A kernel compressed with zstd is not looked into: that takes another program.
     """
-    view = memoryview(section)
-    mediatek = b""
-    if len(view) >= _MEDIATEK.size:
-        magic, size, *_ = _MEDIATEK.unpack_from(view)
-        if magic == _MEDIATEK_MAGIC and size == len(view) - _MEDIATEK.size:
-            mediatek, view = bytes(view[: _MEDIATEK.size]), view[_MEDIATEK.size :]
+    header, view = mediatek.split(section)
     behind = appended(view)
     payload, trees = view[: behind.at], view[behind.at :]
     compression = recognise(payload)
@@ -120,7 +113,7 @@ def describe(section: Bytes) -> Kernel:
         except Damaged:
             head = b""
     name = compression.name if compression else None
-    return Kernel(mediatek, payload, trees, behind.sizes, name, head, recognise_image(head))
+    return Kernel(header, payload, trees, behind.sizes, name, head, recognise_image(head))
 
 
 def memory_of(head: bytes, image: Image | None) -> Memory | None:
@@ -221,7 +214,7 @@ def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> 
         payload = decompressed(given, what)
         if compression != "none":
             payload = compress(payload, compression)
-    return joined(former.mediatek, payload, given.trees or former.trees)
+    return mediatek.joined(former.mediatek, payload, given.trees or former.trees)
 
 
 def _looked_into(kernel: Kernel, what: str) -> Kernel:
@@ -280,16 +273,3 @@ def _check_end(kernel: Kernel, where: str = "the image") -> None:
             "and would be lost",
             _BY_HAND,
         )
-
-
-def joined(mediatek: bytes, payload: Bytes, trees: Bytes) -> bytes:
-    """A kernel section of its parts.
-
-    Args:
-        mediatek: MediaTek's header, in which the size is set; empty for none.
-    """
-    body = b"".join([payload, trees])
-    if len(mediatek) != _MEDIATEK.size:
-        return body
-    magic, _, name, rest = _MEDIATEK.unpack(mediatek)
-    return _MEDIATEK.pack(magic, len(body), name, rest) + body

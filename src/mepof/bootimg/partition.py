@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mepof.bootimg import mediatek
 from mepof.bootimg.avb import BLOCK_BYTES, FOOTER_BYTES, footer_of
 from mepof.bootimg.compression import compress
 from mepof.bootimg.image import BootImage
-from mepof.bootimg.kernel import decompressed, describe, joined
+from mepof.bootimg.kernel import decompressed, describe
 from mepof.bootimg.layout import round_up
 from mepof.bootimg.model import Model
 from mepof.bootimg.summary import kind_of
@@ -69,7 +70,7 @@ def fit(image: BootImage, model: Model) -> Fit | None:
         plain = decompressed(kernel, "the kernel")
         for name in model.compressions:
             if name != kernel.compression:
-                other = joined(kernel.mediatek, compress(plain, name), kernel.trees)
+                other = mediatek.joined(kernel.mediatek, compress(plain, name), kernel.trees)
                 compressions[name] = needed(image.with_sections(kernel=other).content_size)
         payload = len(kernel.payload)
         room = max(largest - (len(section) - payload), 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from mepof.bootimg import mediatek
 from mepof.bootimg.avb import VBMETA_MAGIC, Vbmeta, findings, parse_vbmeta
 from mepof.bootimg.compression import Damaged, decode, recognise
 from mepof.bootimg.device_tree import table_entries, trees_of
@@ -136,6 +137,12 @@ def _what(name: str, section: Bytes) -> str:
     """What a section holds, in a few words."""
     if name == "kernel":
         return kernel_words(describe(section))
+    header, content = mediatek.split(section)
+    return ", ".join(filter(None, (_held(name, content), "header of MediaTek" if header else "")))
+
+
+def _held(name: str, section: Bytes) -> str:
+    """What a section other than the kernel holds, without a vendor's header."""
     if name.endswith("ramdisk"):
         kind = recognise(section)
         head = bytes(memoryview(section)[:_HEAD_BYTES])

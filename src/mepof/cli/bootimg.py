@@ -14,6 +14,7 @@ from mepof.bootimg.device_tree import table_entries, trees_of
 from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
 from mepof.bootimg.image import BootImage, Bytes, write
 from mepof.bootimg.kernel import describe, kernel_of, replaced
+from mepof.bootimg.mediatek import split, under_same
 from mepof.bootimg.model import read_model
 from mepof.bootimg.partition import fit
 from mepof.bootimg.plan import plan
@@ -153,9 +154,10 @@ def pack(
     for name, path in (("ramdisk", ramdisk), ("dtb", dtb)):
         if path is not None:
             _has(image, name, source)
-            changed[name] = read_file(path)
-    if dtb is not None:
-        _check_device_trees(dtb, changed["dtb"])
+            new = read_file(path)
+            if name == "dtb":
+                _check_device_trees(path, new)
+            changed[name] = under_same(image.section(name), new)
     result = with_changes(image, changed, cmdline, source)
     data = write(result)
     _write(out, data)
@@ -231,6 +233,7 @@ def _has(image: BootImage, name: str, source: Path) -> None:
 
 
 def _check_device_trees(path: Path, data: Bytes) -> None:
+    _, data = split(data)
     if data and not trees_of(data) and table_entries(data) is None:
         raise InputError(f"{path} is not a device tree", "name a .dtb of the kernel's build")
 

@@ -65,6 +65,36 @@ def boot(mepof: Call) -> Path:
     return Path("boot.img")
 
 
+def mediatek(name: bytes, content: bytes) -> bytes:
+    """As MediaTek's mkimage writes it."""
+    return struct.pack("<II32s472s", 0x58881688, len(content), name, b"\xff" * 472) + content
+
+
+def test_a_ramdisk_and_a_device_tree_keep_mediatek_s_header(mepof: Call) -> None:
+    old, new = (compress(b"070701" + bytes(size), "gzip") for size in (500, 900))
+    Path("k").write_bytes(mediatek(b"KERNEL", arm64_kernel()))
+    Path("r").write_bytes(mediatek(b"ROOTFS", old))
+    Path("d").write_bytes(mediatek(b"DTB", device_tree()))
+    Path("bootimg.toml").write_text(
+        'header_version = 2\n[files]\nkernel = "k"\nramdisk = "r"\ndtb = "d"\n'
+    )
+    assert mepof("pack", ".", "-o", "boot.img")[0] == 0
+    out = mepof("show", "boot.img")[1]
+    assert "cpio gzip, header of MediaTek" in out
+    assert "1 device tree, header of MediaTek" in out
+    Path("new").write_bytes(new)
+    Path("tree").write_bytes(device_tree(700, 9))
+    assert mepof("pack", "boot.img", "--ramdisk=new", "--dtb=tree", "-o", "new.img")[0] == 0
+    image = parse(Path("new.img").read_bytes(), "new.img")
+    assert image.section("ramdisk") == mediatek(b"ROOTFS", new)
+    assert image.section("dtb") == mediatek(b"DTB", device_tree(700, 9))
+    # What brings a header has its own.
+    Path("own").write_bytes(mediatek(b"RECOVERY", new))
+    assert mepof("pack", "boot.img", "--ramdisk=own", "-o", "new.img")[0] == 0
+    made = parse(Path("new.img").read_bytes(), "new.img").section("ramdisk")
+    assert made == mediatek(b"RECOVERY", new)
+
+
 def test_another_kernel_goes_into_an_image(mepof: Call, boot: Path) -> None:
     new = arm64_kernel(200_000)
     Path("opt.img").write_bytes(new)
