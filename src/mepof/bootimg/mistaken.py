@@ -34,7 +34,7 @@ _KNOWN: tuple[tuple[Magic, tuple[str, str]], ...] = (
     ((0, b"7z\xbc\xaf\x27\x1c"), ("a 7z archive", _UNPACK)),
     ((0, b"CrAU"), ("the payload of an OTA", "extract its partition `boot` with a payload dumper")),
     ((0, b"\x3a\xff\x26\xed"), ("a sparse image", "convert it: `simg2img FILE boot.img`")),
-    (magic.TAR, ("a tar archive", "unpack it: `tar -xf FILE`")),
+    (magic.TAR, ("a tar archive", "unpack it: `tar -xf FILE`, and `lz4 -d` a boot.img.lz4 in it")),
     ((0, b"DHTB"), ("signed for Unisoc", "remove the 512 bytes of DHTB before the boot image")),
     ((4096, b"gDla"), ("super.img (dynamic partitions)", _BESIDE)),
     ((0, b"gDla"), ("super_empty.img (dynamic partitions)", _BESIDE)),
@@ -79,10 +79,13 @@ def mistaken(data: bytes | memoryview) -> tuple[str, str]:
             inside = decode(view, HEADER_BYTES)
         except Damaged:
             inside = None
-        what, remedy = _begun(inside.content) if inside else ("", "")
+        head = inside.content if inside else b""
+        what, remedy = _begun(head)
         if what.startswith(_ALONE):
             return f"{what}, compressed with {kind.name}", remedy
-        return f"data compressed with {kind.name}", "decompress it"
+        what = "a boot image" if head.startswith((BOOT_MAGIC, VENDOR_MAGIC)) else what or "data"
+        program = {"lz4-legacy": "lz4", "lzo": "lzop"}.get(kind.name, kind.name)
+        return f"{what} compressed with {kind.name}", f"decompress it: `{program} -d`"
     found = _begun(head)
     return found if found[0] else _behind(view)
 

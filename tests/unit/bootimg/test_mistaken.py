@@ -12,6 +12,9 @@ from writers.kernel_image import bz_image
 from mepof.bootimg import reader
 from mepof.errors import InputError
 
+# What `lz4 -B6 --content-size` makes of `ANDROID!`, as in the archives of Odin.
+ODIN = bytes.fromhex("04224d186c4008000000000000003808000080414e44524f49442100000000dfd96f06")
+
 
 def fit_image() -> bytes:
     """As `mkimage -f auto` begins one."""
@@ -27,10 +30,12 @@ def fit_image() -> bytes:
         (b"CrAU\0\0", "the payload of an OTA", "payload dumper"),
         (b"\x3a\xff\x26\xed\x01\0", "a sparse image", "simg2img"),
         (bytes(257) + b"ustar  \0", "a tar archive", "tar -xf"),
+        (ODIN, "a boot image compressed with lz4", "lz4 -d"),
         (b"DHTB\x01\0", "signed for Unisoc", "512 bytes"),
         (arm64_kernel(), "a kernel without a boot image", "--kernel"),
         (bz_image(), "a kernel without a boot image", "--kernel"),
-        (gzip.compress(b"ANDROID!", mtime=0), "data compressed with gzip", "decompress it"),
+        (gzip.compress(b"ANDROID!", mtime=0), "a boot image compressed with gzip", "gzip -d"),
+        (gzip.compress(b"text", mtime=0), "data compressed with gzip", "gzip -d"),
         (gzip.compress(b"", mtime=0)[:12], "data compressed with gzip", "decompress it"),
         (
             gzip.compress(arm64_kernel(), mtime=0),
