@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from mepof.app.apps import Action, App
 from mepof.app.own import OwnApp, load_own
@@ -14,9 +15,32 @@ from mepof.described import Described, check_distinct, matching, read_described,
 
 _TABLE = "android"
 
+# A package may end in `.apk` as well, if it has more than one dot.
+_ARCHIVE = re.compile(r"(.*/)?[^./]+\.apk|.*\.(aab|apks|apkm|xapk)|.*/.*\.apk")
+
+
+def is_archive(name: str) -> bool:
+    """Whether that is the file of an app for Android, and not an installed package."""
+    return _ARCHIVE.fullmatch(name) is not None
+
+
+def _is_installed(package: str) -> str:
+    if is_archive(package):
+        raise ValueError(
+            f"must be a package, not the file `{package}`: install it, and see "
+            "`adb shell pm list packages`"
+        )
+    return package
+
+
 # https://developer.android.com/build/configure-app-module#set-application-id
 Package = Annotated[
-    str, matching(r"[A-Za-z]\w*(\.[A-Za-z]\w*)+", "be a package, such as `org.example.shop`")
+    str,
+    AfterValidator(_is_installed),
+    matching(
+        r"[A-Za-z]\w*(\.[A-Za-z]\w*)+",
+        "be a package, such as `org.example.shop`, as `adb shell pm list packages` lists them",
+    ),
 ]
 Activity = Annotated[
     str,

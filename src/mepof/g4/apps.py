@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from mepof.app.android import is_archive
 from mepof.g4.ast import Adap, Eval, Goal, Opt, Profile, Program, Set, Statement, Word
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import is_path
@@ -127,9 +128,15 @@ def described(noun: str, word: Word, name: str, known: Iterable[str]) -> Iterato
         yield from lookup(noun, word, name, known)
 
 
+_LIST = (
+    "install it (`adb install`, `adb install-multiple` of the APKs of one app, `bundletool` of a "
+    "bundle), and name a file that lists its package (docs/android.md)"
+)
+
+
 def not_described(noun: str, path: str, span: Span) -> Diagnostic:
     return Diagnostic(
         span,
         f"the path {quote(path)} does not end in `.toml`",
-        f"name the file that describes the {noun}",
+        _LIST if noun == "app" and is_archive(path) else f"name the file that describes the {noun}",
     )

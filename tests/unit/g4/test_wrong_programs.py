@@ -576,6 +576,10 @@ HELP = {
     "set toolchain clang-13.": "known: clang-14 to clang-30",
     "set arch arm64. eval /a tools.": "leave it out, or write `set arch x86-64` before the "
     "statement",
+    "opt /src pgo rand ./shop.xapk.": "install it (`adb install`, `adb install-multiple` of the "
+    "APKs of one app, `bundletool` of a bundle), and name a file that lists its package "
+    "(docs/android.md)",
+    "opt /src pgo rand ./shop.txt.": "name the file that describes the app",
     "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",
 }
 
