@@ -94,6 +94,16 @@ class Fastboot:
         found = re.search(rf"^(?:\(bootloader\) )?{re.escape(name)}: ?(.*)$", said, re.M)
         return found[1].strip() if found else None
 
+    def slot_variable(self, name: str, slot: str) -> str | None:
+        """A variable of a slot, which some boot loaders, as Motorola's, call ``_a``, not ``a``;
+        None if the boot loader does not know it.
+
+        Raises:
+            NotThere: the phone does not answer.
+        """
+        found = self.variable(f"{name}:{slot}")
+        return self.variable(f"{name}:_{slot}") if found is None else found
+
     def boot(self, image: Path) -> None:
         """Boot an image from memory.
 

@@ -49,9 +49,9 @@ def check_slot(handset: Handset, fastboot: Fastboot, slot: str, last: Entry | No
         "let an update of the phone's system or the maker's tool fill that slot, or write "
         '`flash = "active"` in its model, after reading docs/devices/phone.md'
     )
-    if fastboot.variable(f"slot-unbootable:{slot}") == "yes":
+    if fastboot.slot_variable("slot-unbootable", slot) == "yes":
         raise WorkError(f"the slot {slot} of {handset.name} cannot be started", remedy)
-    if fastboot.variable(f"slot-successful:{slot}") != "no":
+    if fastboot.slot_variable("slot-successful", slot) != "no":
         return ""
     undone = last is not None and last.startable and last.stage in ("begun", "restored")
     if last is None or not undone or last.slot != slot:

@@ -201,7 +201,7 @@ def _already(handset: Handset, fastboot: Fastboot, packed: Packed) -> Flashed | 
         return None
     if entry.slot and (
         handset.slot(fastboot) != entry.slot
-        or fastboot.variable(f"slot-successful:{entry.slot}") == "no"
+        or fastboot.slot_variable("slot-successful", entry.slot) == "no"
     ):
         return None
     fastboot.reboot()
@@ -263,7 +263,7 @@ def restore(handset: Handset, entry: Entry) -> None:
         raise WorkError(
             f"{entry.partition} was not restored: {error.message}", error.remedy or "run again"
         ) from error
-    if not other or fastboot.variable(f"slot-unbootable:{entry.slot}") == "yes":
+    if not other or fastboot.slot_variable("slot-unbootable", entry.slot) == "yes":
         for slot in filter(None, (entry.slot, entry.former)):
             fastboot.set_active(slot)  # which gives it all of its retries
     fastboot.reboot()

@@ -89,9 +89,9 @@ def _running(handset: Handset, entry: Entry) -> AdbShell | None:
             return None
         handset.pause(LOOK_SECONDS)
     check_serial(handset, fastboot, entry)
-    active = handset.slot(fastboot)
+    active = handset.slot(fastboot) or ""
     # Only a slot that has started since it was made active is sound, and not what a run left.
-    if entry.slot == entry.former or fastboot.variable(f"slot-successful:{active}") != "yes":
+    if entry.slot == entry.former or fastboot.slot_variable("slot-successful", active) != "yes":
         return None
     handset.note(f"starting the system of {handset.name}, to see whether it was changed since")
     try:

@@ -86,6 +86,30 @@ def test_a_boot_loader_that_knows_nothing_of_slots_refuses_nothing(
     assert bench.flash().slot == "b"
 
 
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [({"unbootable": True}, "cannot be started"), ({"successful": False}, "has never started")],
+)
+def test_a_slot_is_checked_whose_name_has_an_underscore(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, state: dict[str, bool], why: str
+) -> None:
+    bench.on()
+    slot_has(bench, **state)
+    known = Fastboot.variable
+
+    def variable(self: Fastboot, name: str) -> str | None:
+        """As boot loaders of Motorola's answer."""
+        if name.startswith(("slot-unbootable:", "slot-successful:")):
+            kind, _, slot = name.partition(":")
+            return known(self, f"{kind}:{slot[1:]}") if slot.startswith("_") else None
+        return known(self, name)
+
+    monkeypatch.setattr(Fastboot, "variable", variable)
+    with pytest.raises(WorkError, match=f"slot b of played {why}"):
+        bench.flash()
+    assert not wrote(bench)
+
+
 def failed_once(bench: Bench) -> Path:
     """Flash a phone whose slot then fails, so that its boot loader forgets that it has started."""
     bench.on()
