@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from writers.played_bench import Bench
 
+from mepof.device.fastboot import Fastboot
 from mepof.device.flashing import journal_of, recover
 from mepof.device.phone_journal import Entry, Stage
 from mepof.errors import WorkError
@@ -99,3 +100,23 @@ def test_a_phone_that_was_restored_by_hand_needs_nothing(bench: Bench) -> None:
     assert recover(bench.handset)
     assert stage(bench) == "restored"
     assert bench.screen == []
+
+
+@pytest.mark.parametrize("where", ["in its system", "in its boot loader"])
+def test_another_phone_of_the_same_name_is_left_alone(
+    bench: Bench, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = left(bench, "activated")
+    journal_of(bench.handset).add(replace(entry, stage="activated", serial="ANOTHER"))
+    known = Fastboot.variable
+    monkeypatch.setattr(
+        Fastboot, "variable", lambda self, n: "THIS" if n == "serialno" else known(self, n)
+    )
+    if where == "in its boot loader":
+        bench.handset.to_fastboot()
+    bench.screen.clear()
+    with pytest.raises(WorkError, match="was the phone ANOTHER, which an earlier run left half"):
+        recover(bench.handset)
+    assert untouched(bench)
+    # It is not even started.
+    assert where == "in its system" or bench.screen == []
