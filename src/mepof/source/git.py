@@ -58,7 +58,7 @@ class GitSource:
         if kind == "commit":
             return {"commit": name}
         ref = ref_of(parsed.location, kind, name, workshop)
-        shown = ref.name.removeprefix("refs/").replace("heads/", "branch ").replace("tags/", "tag ")
+        shown = re.sub("^refs/(heads|remotes)/", "branch ", ref.name).replace("refs/tags/", "tag ")
         if not ref.name.startswith("refs/tags/"):
             workshop.note(f"{shown} of {parsed.location} is at {ref.commit} now")
         signed = {"tag": ref.tag} if ref.tag and "signed-by" in parsed.attributes else {}
@@ -110,11 +110,13 @@ def ref_of(url: str, kind: str, name: str, workshop: Workshop) -> Ref:
         WorkError: the server does not answer.
     """
     tag, branch = f"refs/tags/{name}", f"refs/heads/{name}"
-    names = {"tag": (tag,), "branch": (branch,)}.get(kind, (tag, branch) if name else ("HEAD",))
-    found = resolve(url, names, workshop)
+    # A clone on this machine has most branches of its origin as `origin/NAME` alone.
+    remote = f"refs/remotes/{name}"
+    names = {"tag": (tag,), "branch": (branch, remote)}.get(kind, (tag, branch, remote))
+    found = resolve(url, names if name else ("HEAD",), workshop)
     if not found:
         raise no_such_ref(url, kind or "tag or branch", name or "HEAD", workshop)
-    if len(found) > 1:
+    if [ref.name for ref in found[:2]] == [tag, branch]:
         raise InputError(
             f"{url} has both a tag and a branch `{name}`", f"write #tag={name} or #branch={name}"
         )

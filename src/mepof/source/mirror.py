@@ -10,6 +10,7 @@ import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from mepof.described import nearest
 from mepof.errors import InputError, WorkError
@@ -29,6 +30,8 @@ _TRANSIENT = re.compile(
 )
 # What servers and git itself say of a commit that no ref names, or that does not exist.
 _UNKNOWN = re.compile(r"not our ref|does not allow request for unadvertised object")
+# Of a clone without all files, which its git would have to fetch first.
+_PARTIAL = "it is a partial clone: name the repository that it was cloned from"
 # The refs of the mirror: what the last fetch brought, and everything that a run may need again.
 _FETCHED, _KEPT = "refs/mepof/fetched", "refs/mepof/kept"
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -65,7 +68,7 @@ def resolve(url: str, names: tuple[str, ...], workshop: Workshop) -> list[Ref]:
         WorkError: the server does not answer, or has no repository there.
     """
     asked = [pattern for name in names for pattern in (name, f"{name}^{{}}")]
-    found = _listed(_asked(url, ["--", url, *asked], workshop))
+    found = _listed(_asked(url, ["--", _as_git_reads(url), *asked], workshop))
     return [
         Ref(name, found.get(f"{name}^{{}}", found[name]), found[name] if tagged else None)
         for name in names
@@ -78,7 +81,8 @@ def no_such_ref(url: str, kind: str, name: str, workshop: Workshop) -> InputErro
     """The error for a tag or branch that a server does not have; suggests the nearest."""
     prefixes = {"tag": ("refs/tags/",), "branch": ("refs/heads/",)}
     wanted = prefixes.get(kind, ("refs/tags/", "refs/heads/"))
-    listed = _listed(_asked(url, ["--heads", "--tags", "--refs", "--", url], workshop))
+    asked = ["--heads", "--tags", "--refs", "--", _as_git_reads(url)]
+    listed = _listed(_asked(url, asked, workshop))
     known = [
         ref.removeprefix(prefix) for ref in listed for prefix in wanted if ref.startswith(prefix)
     ]
@@ -94,13 +98,20 @@ def tags(url: str, workshop: Workshop) -> frozenset[str]:
     Raises:
         WorkError: the server does not answer, or has no repository there.
     """
-    listed = _listed(_asked(url, ["--tags", "--refs", "--", url], workshop))
+    asked = ["--tags", "--refs", "--", _as_git_reads(url)]
+    listed = _listed(_asked(url, asked, workshop))
     return frozenset(name.removeprefix("refs/tags/") for name in listed)
 
 
 def _asked(url: str, arguments: list[str], workshop: Workshop) -> Completed:
     asking = ["ls-remote", "--quiet", *_served(url), *arguments]
     return _git(asking, url, "read", workshop, timeout=_ASKING_SECONDS)
+
+
+def _as_git_reads(url: str) -> str:
+    """A URL, or the path of a bundle: git reads one by its path alone."""
+    path = unquote(urlsplit(url).path) if scheme_of(url) == "file" else ""
+    return path if path and Path(path).is_file() else url
 
 
 def _served(url: str) -> tuple[str, ...]:
@@ -225,8 +236,9 @@ class Mirror:
     def _fetch(self, url: str, option: str, wanted: str) -> None:
         quiet = ("--quiet", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
         where = (f"--git-dir={self.path}", "-c", "protocol.version=2")
+        origin = _as_git_reads(url)
         _git(
-            [*where, "fetch", *quiet, *_served(url), "--no-tags", option, "--", url, wanted],
+            [*where, "fetch", *quiet, *_served(url), "--no-tags", option, "--", origin, wanted],
             url,
             "fetched from",
             self._workshop,
@@ -251,14 +263,12 @@ def _git(
             done = workshop.run([git, *arguments], env=_ENVIRONMENT, timeout=timeout, check=False)
             if done.status == 0:
                 return done
-            why = _complaint(done.output)
+            why, partial = _complaint(done.output), "promisor remote" in done.output
         except WorkError as error:  # the time limit
-            why = error.message
+            why, partial = error.message, False
         if not _TRANSIENT.search(why) or attempt == MAX_ATTEMPTS:
-            raise WorkError(
-                f"{url} cannot be {verb}: {why}",
-                f"check the address: git ls-remote {url}",
-            )
+            remedy = f"check the address: git ls-remote {_as_git_reads(url)}"
+            raise WorkError(f"{url} cannot be {verb}: {why}", _PARTIAL if partial else remedy)
         seconds = _FIRST_WAIT * 2 ** (attempt - 1)
         seconds += random.uniform(0, seconds / 2)
         workshop.note(f"{url}: {why}; again in {seconds:.0f} s")

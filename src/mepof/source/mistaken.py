@@ -9,8 +9,9 @@ from mepof.errors import InputError
 from mepof.kernel.source import check_kernel
 
 _DSC, _EXTRACT = "the description of a source package", "`dpkg-source -x {file}`"
+_BUNDLE, _CLONE = "a git bundle", "`git clone {file}`"
 # Of files, how they begin, what they are, and what makes a tree of them. Sources: RPM's
-# docs/manual/format_v3.md, dsc(5), mepof.magic.
+# docs/manual/format_v3.md, dsc(5), gitformat-bundle(5), mepof.magic.
 _FILES = (
     (
         (0, b"\xed\xab\xee\xdb"),
@@ -19,6 +20,8 @@ _FILES = (
     ),
     (magic.ZIP, "a zip archive", "`unzip {file}`"),
     (magic.LZ4, "compressed by lz4", "`tar -I lz4 -xf {file}`"),
+    ((0, b"# v2 git bundle"), _BUNDLE, _CLONE),
+    ((0, b"# v3 git bundle"), _BUNDLE, _CLONE),
     ((0, b"Format: 3"), _DSC, _EXTRACT),
     ((0, b"-----BEGIN PGP SIGNED"), _DSC, _EXTRACT),
 )

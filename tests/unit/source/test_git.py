@@ -182,6 +182,45 @@ def test_a_name_of_both_a_tag_and_a_branch_is_ambiguous(repository: Path, bench:
     pinned(f"git+file://{repository}#tag=v6.12.1", bench)
 
 
+def test_a_branch_that_a_clone_has_of_its_origin_alone_is_read(
+    repository: Path, tmp_path: Path, output: Path, bench: Recorder
+) -> None:
+    git(repository, "branch", "linux-6.12.y", "v6.12.1")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(repository), str(clone))
+    address = f"git+file://{clone}#branch=origin/linux-6.12.y"
+    pin = pinned(address, bench)
+    assert bench.notes == [
+        f"branch origin/linux-6.12.y of file://{clone} is at {pin['commit']} now"
+    ]
+    assert pinned(f"git+file://{clone}#origin/linux-6.12.y", bench) == pin
+    SOURCE.fetch(address, pin, output, bench.workshop)
+    assert sublevel(output) == "int fork = 1;\n"
+
+
+def test_a_bundle_is_a_repository(repository: Path, output: Path, bench: Recorder) -> None:
+    bundle = repository.parent / "linux 6.bundle"
+    git(repository, "bundle", "create", str(bundle), "--all")
+    address = f"git+file://{str(bundle).replace(' ', '%20')}#tag=v6.12.1"
+    SOURCE.fetch(address, pinned(address, bench), output, bench.workshop)
+    assert sublevel(output) == "int fork = 1;\n"
+    with pytest.raises(InputError, match="has no tag `v6"):
+        pinned(f"{address}x", bench)
+
+
+def test_a_partial_clone_is_named_as_such(
+    repository: Path, tmp_path: Path, output: Path, bench: Recorder
+) -> None:
+    git(repository, "config", "uploadpack.allowFilter", "true")
+    origin, clone = f"file://{repository}", tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--filter=blob:none", "--no-checkout", origin, str(clone))
+    repository.rename(tmp_path / "gone")
+    address = f"git+file://{clone}#branch=m"
+    with pytest.raises(WorkError) as caught:
+        SOURCE.fetch(address, pinned(address, bench), output, bench.workshop)
+    assert "it is a partial clone" in str(caught.value.remedy)
+
+
 def test_a_repository_that_does_not_exist_is_an_error(tmp_path: Path, bench: Recorder) -> None:
     with pytest.raises(WorkError, match=r"cannot be read: .*does not appear to be a git") as caught:
         pinned(f"git+file://{tmp_path}/none#m", bench)

@@ -368,6 +368,7 @@ def test_a_tree_that_is_not_a_kernel_is_an_error_that_names_what_was_given(
     ("name", "data", "what", "command"),
     [
         ("linux.zip", b"PK\x03\x04rest", "a zip archive", "unzip"),
+        ("linux.bundle", b"# v2 git bundle\nrest", "a git bundle", "git clone"),
         ("linux.tar.lz4", b"\x04\x22\x4d\x18rest", "compressed by lz4", "tar -I lz4 -xf"),
         ("kernel.src.rpm", b"\xed\xab\xee\xdb\x03\x00\x00\x01", "a package of rpm", "rpm -i"),
         (
