@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import select
 import shutil
@@ -174,8 +175,8 @@ def run(
         if cwd is not None and not cwd.is_dir():
             raise WorkError(f"{cwd} does not exist, so {args[0]} cannot run there") from error
         raise EnvironmentLack(f"{args[0]} is not installed", "run `mepof doctor`") from error
-    except OSError as error:  # not executable, or of another architecture
-        raise EnvironmentLack(f"{args[0]} cannot be run: {error.strerror}") from error
+    except OSError as error:
+        raise _not_run(args[0], error) from error
 
     lines: list[str] = []
 
@@ -268,6 +269,14 @@ def ending(status: int) -> str:
     return f"was killed by signal {-status}"
 
 
+def _not_run(program: str, error: OSError) -> EnvironmentLack:
+    """The error for a program that is there and does not start."""
+    remedy = None
+    if error.errno == errno.ENOEXEC:
+        remedy = f"it is for another kind of machine, or damaged: see `file {program}`"
+    return EnvironmentLack(f"{program} cannot be run: {error.strerror}", remedy)
+
+
 def start(
     argv: Sequence[str | os.PathLike[str]], *, given: bytes, log: Path, cwd: Path | None = None
 ) -> Started:
@@ -295,5 +304,5 @@ def start(
                 start_new_session=True,
             )
         except OSError as error:
-            raise EnvironmentLack(f"{args[0]} cannot be run: {error.strerror}") from error
+            raise _not_run(args[0], error) from error
     return Started(process)

@@ -76,8 +76,9 @@ def test_a_program_that_cannot_run_is_a_lack_of_the_environment(tmp_path: Path) 
     with pytest.raises(EnvironmentLack, match="cannot be run: Permission denied"):
         run([tmp_path / "text"])
     (tmp_path / "text").chmod(0o755)
-    with pytest.raises(EnvironmentLack, match="cannot be run: Exec format error"):
+    with pytest.raises(EnvironmentLack, match="cannot be run: Exec format error") as caught:
         run([tmp_path / "text"])
+    assert "it is for another kind of machine" in str(caught.value.remedy)
 
 
 def test_a_missing_directory_is_not_blamed_on_the_program(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from mepof.toolchain.protocol import TOOLCHAINS, Toolchain
 #: The toolchain of a program that names none.
 DEFAULT = "clang"
 # What the names that other tools have for toolchains contain.
-_MEANT = {"gcc": "gcc", "clang": "clang", "llvm": "clang"}
+_MEANT = {"gcc": "gcc", "clang": "clang", "llvm": "clang", "-gnu": "gcc"}
 
 
 def names() -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def names() -> tuple[str, ...]:
 
 def meant(word: str) -> str | None:
     """The name of a toolchain for what make (``LLVM=-19``), packages (``llvm-19``) or compilers
-    (``aarch64-linux-gnu-gcc-13``) call it."""
+    (``aarch64-linux-gnu-gcc-13``, ``CROSS_COMPILE=aarch64-linux-gnu-``) call it."""
     found = (family for part, family in _MEANT.items() if part in word.lower())
     if (family := next(found, "clang" if word.startswith("-") else None)) is None:
         return None

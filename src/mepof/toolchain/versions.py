@@ -37,6 +37,8 @@ _BELOW = (
     *("bin", "*/bin", "bin/*", "usr/bin", "usr/bin/*", "sysroots/*/usr/bin/*"),
     *("lib/llvm-*/bin", "usr/lib/llvm-*/bin"),
 )
+# Directories that an error names: a toolchain may have one for each architecture or version.
+_MAX_NAMED = 4
 _BLANK = re.compile(r"\s")
 # Roles of the tools that decide what a build makes.
 _DECIDING: tuple[Role, ...] = ("compiler", "linker", "profile-merger")
@@ -334,6 +336,11 @@ class Versions(Generic[T]):
         if directory.is_file():
             remedy = f"name its directory: `set toolchain {chosen.family}:{directory.parent}`"
             raise InputError(f"{directory} is a file", remedy)
+        if not directory.exists():
+            # As in CROSS_COMPILE, what the names of its programs begin with.
+            programs = any(directory.parent.glob(f"{directory.name}*"))
+            remedy = f"set toolchain {chosen.family}:{directory.parent}" if programs else None
+            raise EnvironmentLack(f"{directory} does not exist", remedy)
         if _BLANK.search(str(chosen.directory)):
             raise InputError(
                 f"the path of the toolchain has a blank, which kbuild cannot use: {directory}",
@@ -359,7 +366,7 @@ class Versions(Generic[T]):
         """What to name instead of a directory without the tools."""
         below = sorted({path for each in _BELOW for path in directory.glob(each)}, reverse=True)
         if found := [path for path in below if path.is_dir() and not self._in(path).missing()]:
-            return f"name {found[0]}"
+            return f"name {' or '.join(map(str, found[:_MAX_NAMED]))}"
         chosen, tool = self._in(directory), self.toolchain.description.tools["compiler"].command
         inside = chosen.directory or directory
         versioned = sorted(
@@ -383,10 +390,10 @@ class Versions(Generic[T]):
         if version is not None:
             known, family = self.versions(), self.toolchain.family
             if version not in known:
-                raise InputError(
-                    f"unknown toolchain `{family}-{version}`",
-                    f"known: {family}-{known[-1]} to {family}-{known[0]}",
-                )
+                remedy = f"known: {family}-{known[-1]} to {family}-{known[0]}"
+                if not version.isdecimal():
+                    remedy += f"; or name a directory: `set toolchain {family}:DIRECTORY`"
+                raise InputError(f"unknown toolchain `{family}-{version}`", remedy)
             chosen = self.toolchain(f"-{version}").here()
             chosen.check()
             return chosen

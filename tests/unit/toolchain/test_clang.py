@@ -123,6 +123,9 @@ def test_a_version_that_is_too_old_is_not_to_be_installed(machine: Path) -> None
     with pytest.raises(InputError, match="unknown toolchain `clang-13`") as caught:
         select("clang-13")
     assert caught.value.remedy == "known: clang-14 to clang-30"
+    with pytest.raises(InputError, match="unknown toolchain `clang-r498229b`") as caught:
+        select("clang-r498229b")
+    assert "`set toolchain clang:DIRECTORY`" in str(caught.value.remedy)
 
 
 def test_a_merger_may_say_its_version_only_after_a_command(machine: Path) -> None:

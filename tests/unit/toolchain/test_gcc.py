@@ -299,8 +299,9 @@ def test_a_directory_with_nothing_but_a_compiler(machine: Path, tmp_path: Path) 
     variables = select(f"gcc:{prefix}").make_variables(arch.get("x86-64"))
     assert variables["CC"] == variables["HOSTCC"] == f"{prefix}/bin/gcc"
     assert (variables["CROSS_COMPILE"], variables["LD"]) == ("", "ld.bfd")
-    with pytest.raises(EnvironmentLack, match="does not have gcc"):
+    with pytest.raises(EnvironmentLack, match="nothing does not exist") as caught:
         select(f"gcc:{machine / 'nothing'}")
+    assert caught.value.remedy is None
 
 
 def test_a_directory_does_not_lend_its_name_to_the_compiler_of_the_system(
@@ -335,6 +336,21 @@ def test_the_directory_of_an_sdk_is_not_that_of_its_programs(
     with pytest.raises(EnvironmentLack, match="does not have gcc") as caught:
         select(f"gcc:{tmp_path}")
     assert caught.value.remedy == f"name {tmp_path / below}"
+
+
+def test_a_toolchain_for_several_architectures_has_a_directory_for_each(tmp_path: Path) -> None:
+    # As kernel.org has them.
+    for name in ("aarch64-linux", "x86_64-linux"):
+        inside = tmp_path / name / "bin"
+        inside.mkdir(parents=True)
+        script(inside / f"{name}-gcc", f"{name}-gcc (GCC) 13.2.0")
+    with pytest.raises(EnvironmentLack, match="does not have gcc") as caught:
+        select(f"gcc:{tmp_path}")
+    x86, arm = (tmp_path / name / "bin" for name in ("x86_64-linux", "aarch64-linux"))
+    assert caught.value.remedy == f"name {x86} or {arm}"
+    with pytest.raises(EnvironmentLack, match="aarch64-linux- does not exist") as caught:
+        select(f"gcc:{arm}/aarch64-linux-")
+    assert caught.value.remedy == f"set toolchain gcc:{arm}"
 
 
 def test_a_machine_without_a_compiler_cannot_use_one_for_others(

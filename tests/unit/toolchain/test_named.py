@@ -22,6 +22,7 @@ from mepof.toolchain.named import select
         ("aarch64-linux-gnu-gcc", "gcc"),
         ("aarch64-linux-gnu-gcc-13", "gcc-13"),
         ("gcc-13-aarch64-linux-gnu", "gcc-13"),
+        ("arm-linux-gnueabihf-", "gcc"),
     ],
 )
 def test_what_make_packages_and_compilers_call_it_is_told_apart(word: str, here: str) -> None:
