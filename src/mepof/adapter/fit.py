@@ -25,6 +25,7 @@ from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
 from mepof.source.directory import links_out, taken
+from mepof.source.unfinished import unfinished
 from mepof.toolchain.named import families_with, oldest_with
 from mepof.toolchain.protocol import TOOLCHAINS, Toolchain
 
@@ -154,7 +155,12 @@ def check_fit(
                 )
             )
         },
-        notes=(*links, *_unreachable(tree, arch, fragments), *_noted(theirs, symbols)),
+        notes=(
+            *links,
+            *(Reason(*each) for each in unfinished(tree)),
+            *_unreachable(tree, arch, fragments),
+            *_noted(theirs, symbols),
+        ),
     )
 
 

@@ -40,7 +40,7 @@ _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 # What no text has.
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
 # The first lines of a whole configuration: which architecture it is of.
-_ARCH = re.compile(r"^# Linux/(\w+) \S+ Kernel Configuration$", re.M)
+_ARCH = re.compile(r"^# Linux/(\w+) \S+ Kernel Configuration\r?$", re.M)
 # How configurations are named that are the kernel's own.
 _TREES = re.compile(r".*config")
 # How compressed files begin, such as /proc/config.gz, and what prints their content.
@@ -347,8 +347,9 @@ def symbols(tree: Path) -> frozenset[str]:
         paths = [Path(directory, name) for name in below]
         below[:] = [path.name for path in paths if not path.is_symlink() or is_new(path)]
         if directory == str(tree):
-            # Large, and without options of kernels.
-            below[:] = [name for name in below if name not in ("Documentation", "tools", ".git")]
+            # Large, and without options of kernels; quilt has files before its patches in `.pc`.
+            without = ("Documentation", "tools")
+            below[:] = [name for name in below if name not in without and name[0] != "."]
         for name in files:
             if name.startswith("Kconfig"):
                 text = (Path(directory) / name).read_text(encoding="utf-8", errors="replace")

@@ -11,6 +11,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.plan.pin import Pinning
 from mepof.source.protocol import Workshop, source_of
+from mepof.source.unfinished import unfinished
 from mepof.spec.kernel_source import KernelSource
 
 
@@ -66,6 +67,8 @@ class KernelSourceBody:
         )
         context.note(f"unpacking {address}")
         source_of(address).fetch(address, asked.pin or {}, context.output, workshop)
+        for message, remedy in unfinished(context.output):
+            context.note(f"{message}: {remedy}")
         context.note(f"Linux {version_of(context.output, address)}")
 
 

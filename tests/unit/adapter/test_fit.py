@@ -425,6 +425,28 @@ def test_a_configuration_of_another_architecture_is_an_error(
     own.write_text("# Linux/arm64 6.12.1 Kernel Configuration\n")
     with pytest.raises(InputError, match=r"own\.config is a configuration for arm64"):
         check_fit(tree, X86, toolchain, (str(own),), ())
+    own.write_bytes(b"#\r\n# Linux/arm64 6.12.1 Kernel Configuration\r\n#\r\n")
+    with pytest.raises(InputError, match=r"own\.config is a configuration for arm64"):
+        check_fit(tree, X86, toolchain, (str(own),), ())
+
+
+def test_unfinished_work_on_a_tree_is_noted(tree: Path, toolchain: Clang) -> None:
+    (tree / "patches").mkdir()
+    (tree / "patches/series").write_text("first.patch\n")
+    (note,) = looked_at(tree, toolchain).notes
+    assert note.message.startswith("1 of the 1 patches of patches/series are not in")
+    assert "quilt push -a" in str(note.nearest)
+
+
+def test_an_option_of_a_file_that_quilt_keeps_is_none_of_the_kernel(
+    tree: Path, toolchain: Clang, tmp_path: Path
+) -> None:
+    (tree / ".pc/first.patch").mkdir(parents=True)
+    (tree / ".pc/first.patch/Kconfig").write_text("config REMOVED\n\tbool\n")
+    own = tmp_path / "own.config"
+    own.write_text("CONFIG_REMOVED=y\n")
+    reasons = check_fit(tree, X86, toolchain, (str(own),), ()).config
+    assert any("has no CONFIG_REMOVED" in reason.message for reason in reasons)
 
 
 @pytest.fixture
