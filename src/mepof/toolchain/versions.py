@@ -339,8 +339,8 @@ class Versions(Generic[T]):
         if not directory.exists():
             # As in CROSS_COMPILE, what the names of its programs begin with.
             programs = any(directory.parent.glob(f"{directory.name}*"))
-            remedy = f"set toolchain {chosen.family}:{directory.parent}" if programs else None
-            raise EnvironmentLack(f"{directory} does not exist", remedy)
+            near = f"set toolchain {chosen.family}:{directory.parent}" if programs else None
+            raise EnvironmentLack(f"{directory} does not exist", near)
         if _BLANK.search(str(chosen.directory)):
             raise InputError(
                 f"the path of the toolchain has a blank, which kbuild cannot use: {directory}",
