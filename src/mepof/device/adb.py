@@ -12,10 +12,10 @@ from pathlib import Path
 from mepof.device.fastboot import NO_PERMISSION
 from mepof.device.scripted import ANSWER_SECONDS, ScriptedShell, marked, ran
 from mepof.device.shell import LostConnection, Ran
+from mepof.distribution import installing_newer
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import find_tool, run
 
-_INSTALL = "apt-get install -t bookworm-backports adb"
 # Seconds for the phone to come back.
 _RETURN = 60.0
 # Ways to be root: adbd is root already, AOSP's su, the su of Magisk and similar tools.
@@ -41,6 +41,10 @@ _SCRATCH = "/data/local/tmp"
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
 
 
+def _adb() -> str:
+    return find_tool("adb", installing_newer("adb"))
+
+
 def restart(serial: str, to: str) -> None:
     """Restart a phone's system into something else, which adbd does for everyone; without waiting.
 
@@ -48,7 +52,7 @@ def restart(serial: str, to: str) -> None:
         EnvironmentLack: adb is not installed here.
     """
     with suppress(WorkError):  # that is what a restart looks like
-        run((find_tool("adb", _INSTALL), "-s", serial, "reboot", to), timeout=_RETURN, check=False)
+        run((_adb(), "-s", serial, "reboot", to), timeout=_RETURN, check=False)
 
 
 class NoRoot(EnvironmentLack):
@@ -79,7 +83,7 @@ class AdbShell(ScriptedShell):
             LostConnection: the phone cannot be reached.
             InputError: the serial number is not valid.
         """
-        find_tool("adb", _INSTALL)
+        _adb()
         if not serial or serial.startswith("-"):
             raise InputError(f"`{serial}` is not a serial number of a phone", "see `adb devices`")
         phone = cls(serial, f"adb-{serial}")
@@ -106,7 +110,7 @@ class AdbShell(ScriptedShell):
             NoRoot: root is not available there, or not yet.
             LostConnection: the phone does not answer now.
         """
-        find_tool("adb", _INSTALL)
+        _adb()
         phone = cls(serial, f"adb-{serial}")
         try:
             if not phone.present():
@@ -260,7 +264,7 @@ class AdbShell(ScriptedShell):
         return found
 
     def _adb(self, words: Sequence[str], timeout: float) -> Ran:
-        done = run((find_tool("adb", _INSTALL), *words), timeout=timeout, check=False)
+        done = run((_adb(), *words), timeout=timeout, check=False)
         return Ran(done.status, done.output)
 
     def _lost(self, said: str) -> LostConnection:

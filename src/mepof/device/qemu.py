@@ -32,6 +32,7 @@ from mepof.device.protocol import (
 )
 from mepof.device.qemu_command import BootFiles, command
 from mepof.device.watchdog import Watchdog
+from mepof.distribution import installing_newer
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.plan.body import Claim
 from mepof.process import Completed, of_machine, run
@@ -159,7 +160,7 @@ def _machine(name: str) -> Machine:
 @of_machine
 @cache
 def _version(machine: Machine) -> str:
-    remedy = f"apt-get install -t bookworm-backports {machine.package}"
+    remedy = installing_newer(machine.package)
     path = shutil.which(machine.binary)
     if path is None:
         raise EnvironmentLack(f"{machine.binary} is not installed", remedy)

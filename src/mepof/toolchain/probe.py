@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mepof import arch
+from mepof.distribution import installing_newer
 from mepof.errors import MepofError
 from mepof.process import run
 from mepof.toolchain.named import DEFAULT
@@ -53,7 +54,7 @@ class Tool:
         purpose: what needs it.
         min_version: empty where any will do.
         package: Debian's package, if it has another name; None where `make setup` chooses one.
-        options: further words for apt-get.
+        newer: whether it has to be newer than that of Debian 12 itself.
         required: without it no program runs; otherwise something is slower or missing.
         goal: what it is for.
         version: the words that make it report its version.
@@ -63,7 +64,7 @@ class Tool:
     purpose: str
     min_version: Version = ()
     package: str | None = ""
-    options: str = ""
+    newer: bool = False
     required: bool = True
     goal: str = KERNELS
     version: tuple[str, ...] = ("--version",)
@@ -73,8 +74,8 @@ class Tool:
         """The command that installs it."""
         if self.package is None:
             return "make setup"
-        words = ("apt-get install", self.options, self.package or self.command)
-        return " ".join(filter(None, words))
+        package = self.package or self.command
+        return installing_newer(package) if self.newer else f"apt-get install {package}"
 
 
 TOOLS = (
@@ -84,7 +85,7 @@ TOOLS = (
             f"boots {each.name} kernels",
             (10, 0),
             each.machine.package,
-            "-t bookworm-backports",
+            newer=True,
             required=each.name == arch.DEFAULT,
             goal=kernels_of(each.name),
         )
@@ -127,7 +128,7 @@ TOOLS = (
         required=False,
         goal=COUNTERS,
     ),
-    Tool("adb", "reaches phones", options="-t bookworm-backports", required=False, goal=PHONES),
+    Tool("adb", "reaches phones", newer=True, required=False, goal=PHONES),
     Tool("fastboot", "flashes phones", required=False, goal=PHONES),
     Tool("git", "fetches kernel source", (2, 18), required=False, goal=EXTRAS),
     Tool("curl", "downloads kernel source", (7, 60), required=False, goal=EXTRAS),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mepof import distribution
 from mepof.adapter.repository.protocol import REPOSITORIES
 from mepof.package.protocol import FORMATS
 from mepof.suite.cases import load_suite, suite_names
@@ -19,7 +20,7 @@ from mepof.toolchain.probe import (
 )
 
 MAKE = Tool("make", "kernel builds", (4, 0))
-QEMU = Tool("qemu", "boots kernels", (10, 0), "qemu-system-x86", "-t bookworm-backports")
+QEMU = Tool("qemu", "boots kernels", (10, 0), "qemu-system-x86", newer=True)
 LLVM = [tool.command for tool in Clang.description.tools.values() if not tool.optional]
 
 
@@ -70,11 +71,18 @@ def test_a_tool_that_is_new_enough_is_ok(path: Path) -> None:
     assert not finding.stops
 
 
-def test_an_old_tool_comes_with_the_command_that_upgrades_it(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("release", "words"), [("bookworm", "-t bookworm-backports "), ("trixie", "")]
+)
+def test_an_old_tool_comes_with_the_command_that_upgrades_it(
+    release: str, words: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path / "os-release").write_text(f"ID=debian\nVERSION_CODENAME={release}\n")
+    monkeypatch.setattr(distribution, "RELEASE", path / "os-release")
     put(path, "qemu", "QEMU emulator version 7.2.15")
     finding = look_for(QEMU)
     assert (finding.state, finding.found, finding.needed) == ("too old", "7.2.15", "≥ 10.0")
-    assert finding.remedy == "apt-get install -t bookworm-backports qemu-system-x86"
+    assert finding.remedy == f"apt-get install {words}qemu-system-x86"
     assert finding.stops
 
 
