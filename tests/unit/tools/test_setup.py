@@ -203,6 +203,14 @@ def test_androids_tools_for_the_tests_come_from_backports(machine: Machine) -> N
     assert machine.calls()[-1] == f"install --yes --quiet --no-install-recommends {newer}"
 
 
+def test_every_release_has_the_kernel_source_that_the_tests_use(machine: Machine) -> None:
+    machine.installed((*CLANG, *(set(OTHERS) - {"linux-source-6.12"})), "1:10.0.2")
+    assert machine.setup(MEPOF_SETUP_TESTS="1").returncode == 0
+    words = {word for call in machine.calls() for word in call.split()}
+    # Debian 12 alone has Linux 6.1.
+    assert [word for word in words if word.startswith("linux-source")] == ["linux-source-6.12"]
+
+
 def test_public_tools_are_installed_on_demand(machine: Machine) -> None:
     done = machine.setup(MEPOF_SETUP_TOOLS="1")
     assert done.returncode == 0, done.stderr
