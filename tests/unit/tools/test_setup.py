@@ -211,6 +211,16 @@ def test_every_release_has_the_kernel_source_that_the_tests_use(machine: Machine
     assert [word for word in words if word.startswith("linux-source")] == ["linux-source-6.12"]
 
 
+def test_the_tests_and_the_container_have_what_fetches_and_verifies_sources(
+    machine: Machine,
+) -> None:
+    sources = {"bzip2", "curl", "git", "gpgv"}  # Debian 13 has none of them by default
+    assert machine.setup(MEPOF_SETUP_TESTS="1").returncode == 0
+    assert sources | {"dpkg-dev", "gnupg"} <= {w for call in machine.calls() for w in call.split()}
+    container = (SETUP.parents[1] / "Containerfile").read_text()
+    assert sources | {"gpg"} <= set(container.split())
+
+
 def test_public_tools_are_installed_on_demand(machine: Machine) -> None:
     done = machine.setup(MEPOF_SETUP_TOOLS="1")
     assert done.returncode == 0, done.stderr
