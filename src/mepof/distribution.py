@@ -9,8 +9,8 @@ RELEASE = Path("/etc/os-release")
 
 
 def installing_newer(packages: str) -> str:
-    """The command that installs packages of which Debian 12 itself has releases that are too old,
-    unlike its backports and later releases."""
+    """The command that installs packages of which Debian 12 itself has none or too old ones, unlike
+    its backports and later releases."""
     old = RELEASE.is_file() and re.search(
         r"^VERSION_CODENAME=\W?bookworm\b", RELEASE.read_text(errors="replace"), re.M
     )

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mepof.distribution import installing_newer
 from mepof.errors import WorkError
 from mepof.process import find_tool, run
 
@@ -29,7 +30,7 @@ class NotThere(WorkError):
 
 NO_PERMISSION = (
     "this user may not use its USB port",
-    "apt-get install -t bookworm-backports android-udev-rules, and connect it again",
+    f"{installing_newer('android-udev-rules')}, and connect it again",
 )
 """Why a phone at a USB port cannot be used, and the remedy."""
 
