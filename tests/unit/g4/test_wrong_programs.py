@@ -461,12 +461,12 @@ CASES = {
         "p.g4:1:26: error: nothing measures `latency`: no case of `./app.toml` prints its figures",
     ),
     "an app without programs for the architecture": (
-        "set arch arm64.\nopt /src pgo rand kbench;tools:2.",
-        "p.g4:2:26: error: `tools` has no programs for arm64",
+        "set arch arm64.\nopt /src pgo rand kbench;jni:2.",
+        "p.g4:2:26: error: `jni` has no programs for arm64",
     ),
     "a metric without programs for the architecture": (
-        "set arch arm64.\neval /a;/b pipe;tools.",
-        "p.g4:2:17: error: `tools` has no programs for arm64",
+        "set arch arm64.\neval /a;/b pipe;jni.",
+        "p.g4:2:17: error: `jni` has no programs for arm64",
     ),
     "unknown case": (
         "compare pipe-5 unix-4 ratio.\neval /a ipc.",
@@ -574,8 +574,7 @@ HELP = {
     "set toolchain clang-16.\nopt /src autofdo rand kbench.": "write `set toolchain clang-19` "
     "before it",
     "set toolchain clang-13.": "known: clang-14 to clang-30",
-    "set arch arm64. eval /a tools.": "leave it out, or write `set arch x86-64` before the "
-    "statement",
+    "set arch arm64. eval /a jni.": "leave it out, or write `set arch x86-64` before the statement",
     "opt /src pgo rand ./shop.xapk.": "install it (`adb install`, `adb install-multiple` of the "
     "APKs of one app, `bundletool` of a bundle), and name a file that lists its package "
     "(docs/android.md)",
