@@ -122,7 +122,7 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
     if options.executor == "dask":
         from mepof.executor.dask import mapping
 
-        where: AbstractContextManager[Map] = mapping(settings)
+        where: AbstractContextManager[Map] = mapping(settings, lambda text: warn(f"note: {text}"))
     else:
         from mepof.executor.local import local_executor
 

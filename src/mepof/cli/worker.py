@@ -118,7 +118,7 @@ async def _work(
     tls: Tls | None,
     scratch: str,
 ) -> None:
-    from mepof.executor.cluster import SILENCE_SECONDS, library, security_of
+    from mepof.executor.cluster import OURS, SILENCE_SECONDS, library, security_of
 
     distributed = library()
     environment = {
@@ -145,7 +145,7 @@ async def _work(
                 address,
                 nthreads=settings.cores,
                 host=host,
-                resources={"cores": settings.cores, **offers},
+                resources={"cores": settings.cores, OURS: 1, **offers},
                 security=security,
                 env=environment,
                 memory_limit=0,

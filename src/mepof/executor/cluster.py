@@ -15,6 +15,8 @@ from mepof.executor.protocol import Tls
 
 REMEDY = "install mepof with its extra `cluster`: pip install 'mepof[cluster,remote]'"
 DEFAULT_WORKERS = 2
+#: What each worker of mepof offers, and no other that Dask has started.
+OURS = "mepof"
 #: Seconds after which a worker that says nothing is given up.
 SILENCE_SECONDS = 60
 #: A step with which so many workers died is at fault.
@@ -251,7 +253,7 @@ def started(
             protocol="tls://",
             security=security,
             memory_limit=0,
-            resources={"cores": each, **offers},
+            resources={"cores": each, OURS: 1, **offers},
             env=environment,
             local_directory=str(scratch),
             silence_logs=logging.CRITICAL,

@@ -25,11 +25,11 @@ from mepof.executor import carried
 from mepof.executor.carried import Answer, Bodies, Request, Where
 from mepof.executor.cluster import DEFAULT_WORKERS, MAX_DEATHS, connected, started
 from mepof.executor.local import copy_finished, copy_results
-from mepof.executor.offers import has, named, offered, offers_of_machine, room, wanted_of
+from mepof.executor.offers import has, offered, offers_of_machine, room, waits, wanted_of
 from mepof.executor.parts import Spread, perform_spread
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
-from mepof.plan.body import TERMINAL
+from mepof.plan.body import TERMINAL, Resources
 from mepof.plan.engine import Engine
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.explain import Explanation, explain
@@ -130,8 +130,11 @@ class DaskExecutor:
 
 
 @contextlib.contextmanager
-def mapping(settings: Settings) -> Iterator[Map]:
+def mapping(settings: Settings, say: Callable[[str], None]) -> Iterator[Map]:
     """Calls functions on the workers of a cluster: each value with one core.
+
+    Args:
+        say: shows the user a line.
 
     Raises:
         WorkError: the scheduler does not answer.
@@ -139,11 +142,31 @@ def mapping(settings: Settings) -> Iterator[Map]:
     store = Store(settings.store)
     store.open()
     with DaskExecutor(settings)._client(store) as client:
-        yield calling(client)
+        yield calling(client, say)
 
 
-def calling(client: Any) -> Map:
-    """Calls functions on the workers of a client."""
+def calling(client: Any, say: Callable[[str], None]) -> Map:
+    """Calls functions on the workers of a client.
+
+    Args:
+        say: called once with a line if no worker can be called.
+    """
+    wanted = wanted_of(Resources(), {})
+    said = False
+
+    def result(future: Any) -> Any:
+        nonlocal said
+        while True:
+            try:
+                return future.result(timeout=_WAITING_SECONDS)
+            except TimeoutError:
+                if future.done():
+                    return future.result()
+                info = client.scheduler_info(n_workers=-1)
+                ours = offered(info)
+                if not said and not any(has(each, wanted) for each in ours.values()):
+                    said = True
+                    say(waits(wanted, sorted(info["workers"].keys() - ours.keys())))
 
     def run(do: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
         # Not all at once, so that neither the scheduler nor a worker keeps all that goes in or
@@ -151,11 +174,11 @@ def calling(client: Any) -> Map:
         most = max(_LEAST_AHEAD, _AHEAD * sum(client.nthreads().values()))
         futures: deque[Any] = deque()
         for each in values:
-            futures.append(client.submit(do, each, pure=False, resources={"cores": 1}))
+            futures.append(client.submit(do, each, pure=False, resources=wanted))
             if len(futures) >= most:
-                yield futures.popleft().result()
+                yield result(futures.popleft())
         while futures:
-            yield futures.popleft().result()
+            yield result(futures.popleft())
 
     return run
 
@@ -194,7 +217,7 @@ class OnCluster:
         self._asking = threading.Lock()
         self._asked = -math.inf
         self._known: dict[str, dict[str, float]] = {}
-        self._others = 0  # workers that offer nothing
+        self._others: list[str] = []  # addresses of workers that are not ours
 
     @contextlib.contextmanager
     def heard(self, sink: Sink) -> Iterator[None]:
@@ -310,8 +333,6 @@ class OnCluster:
                 width = sum(room(workers[name], part) for name in fit)
                 without = frozenset(workers) - frozenset(fit)
                 spread = Spread(max(1, width), part, without)
-            # Without an amount, any worker would do.
-            strange = self._others and not wanted
             future = self._client.submit(
                 *(
                     (carried.perform, request)
@@ -320,7 +341,7 @@ class OnCluster:
                 ),
                 key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
                 resources=wanted,
-                workers=fit if len(fit) < len(workers) or (fit and strange) else None,
+                workers=fit if len(fit) < len(workers) else None,
                 pure=False,
             )
             try:
@@ -380,7 +401,7 @@ class OnCluster:
                         self._client.cancel([future], force=True)
                         return None
                     if not said:
-                        emit(StepNote(job.step.id, self._waits(wanted)))
+                        emit(StepNote(job.step.id, waits(wanted, self._others)))
                         said = True
 
     def _workers(self) -> dict[str, dict[str, float]]:
@@ -392,18 +413,9 @@ class OnCluster:
             if time.monotonic() - self._asked > _FRESH_SECONDS:
                 info = self._client.scheduler_info(n_workers=-1)
                 self._known = offered(info)
-                self._others = len(info["workers"]) - len(self._known)
+                self._others = sorted(info["workers"].keys() - self._known.keys())
                 self._asked = time.monotonic()
             return self._known
-
-    def _waits(self, wanted: Mapping[str, float]) -> str:
-        text = f"waits for a worker with {named(wanted)}"
-        if not self._others:
-            return text
-        return (
-            f"{text}; {self._others} other worker{'s' * (self._others > 1)} cannot perform steps:"
-            " start `mepof worker`, or load mepof.executor.preload there"
-        )
 
     def _nobody(self, job: Job, unfit: Mapping[str, Exception]) -> Exception:
         full = [error for error in unfit.values() if isinstance(error, StoreFull)]

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from mepof import arch
-from mepof.executor.cluster import installed
+from mepof.executor.cluster import OURS, installed
 from mepof.plan.body import Resources
 from mepof.toolchain.probe import KERNELS, Finding, kernels_of
 from mepof.toolchain.requirements import findings
 
 #: How much of an offer that any number of steps share one of them takes.
 SHARE = 1e-6
+_MAX_NAMED = 3
 
 
 def offers_of_machine(store: Path) -> dict[str, float]:
@@ -48,7 +49,7 @@ def offers_of(found: Sequence[Finding]) -> dict[str, float]:
 
 
 def offered(info: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """What each worker offers, by its address, of those that offer anything to steps.
+    """What each worker offers, by its address, of those that can perform steps.
 
     Args:
         info: of a scheduler, as Dask gives it.
@@ -56,7 +57,7 @@ def offered(info: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return {
         address: dict(each["resources"])
         for address, each in info["workers"].items()
-        if "cores" in each["resources"]
+        if OURS in each["resources"]
     }
 
 
@@ -74,7 +75,7 @@ def wanted_of(asked: Resources, workers: Mapping[str, Mapping[str, float]]) -> d
         needs[asked.device.name] = 1.0
     able = [each for each in workers.values() if has(each, needs)] or list(workers.values())
     # A need is shared by any number of steps; Dask has no amount for that, so each takes little.
-    wanted = {name: amount or SHARE for name, amount in needs.items()}
+    wanted = {OURS: SHARE, **{name: amount or SHARE for name, amount in needs.items()}}
     if asked.part is not None:
         return wanted
     wanted["cores"] = max(1.0, min(float(asked.cores), _largest(able, "cores")))
@@ -104,4 +105,20 @@ def named(wanted: Mapping[str, float]) -> str:
     cores = wanted.get("cores")
     amounts = [f"{cores:.0f} core{'s' * (cores != 1)}"] if cores else []
     amounts += [f"{wanted['memory']:.0f} MiB of memory"] if "memory" in wanted else []
-    return ", ".join([*amounts, *sorted(wanted.keys() - {"cores", "memory"})])
+    return ", ".join([*amounts, *sorted(wanted.keys() - {"cores", "memory", OURS})])
+
+
+def waits(wanted: Mapping[str, float], others: Sequence[str]) -> str:
+    """What is said of a step that no worker can take.
+
+    Args:
+        others: addresses of workers that are not mepof's.
+    """
+    text = f"waits for a worker with {named(wanted)}" if named(wanted) else "waits for a worker"
+    if not others:
+        return text
+    which = ", ".join(others[:_MAX_NAMED]) + " …" * (len(others) > _MAX_NAMED)
+    return (
+        f"{text}; {which} cannot perform steps: start `mepof worker` there, or load"
+        " mepof.executor.preload"
+    )

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from mepof.errors import MepofError
-from mepof.executor.cluster import check_releases
+from mepof.executor.cluster import OURS, check_releases
 from mepof.executor.offers import offers_of_machine
 from mepof.executor.stores import check_store, default_shared
 from mepof.plan.store import default_store
@@ -33,6 +33,7 @@ async def dask_setup(worker: Any) -> None:
         print(f"mepof: {error}", file=sys.stderr, flush=True)
         os._exit(error.exit_status)
     offers |= dict.fromkeys(os.environ.get("MEPOF_OFFER", "").split(), 1.0)
+    offers[OURS] = 1.0
     offers["cores"] = float(worker.state.nthreads)
     limit = worker.memory_manager.memory_limit
     if limit:

@@ -18,7 +18,7 @@ from mepof.events import Event, StepFailed, StepNote
 from mepof.executor import carried, dask
 from mepof.executor.carried import Where, packed, unpacked
 from mepof.executor.dask import OnCluster
-from mepof.executor.offers import SHARE, memory_of_machine, wanted_of
+from mepof.executor.offers import SHARE, memory_of_machine, waits, wanted_of
 from mepof.plan.body import Resources
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.model import HostInput, Json, Plan, Step
@@ -29,7 +29,7 @@ from .fake_steps import bodies, fake, plan_of
 pytest.importorskip("distributed")
 pytest.importorskip("cryptography")
 
-from mepof.executor.cluster import started
+from mepof.executor.cluster import OURS, started
 
 DIAMOND = plan_of(
     fake("first"),
@@ -186,18 +186,22 @@ def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
         engine.run(plan_of(fake("one", needs="phone")), farm.root / "out", cancel=cancel)
 
 
-def test_a_worker_that_offers_nothing_gets_no_step_and_is_named(farm: Farm) -> None:
-    ours: Any = {"resources": {"cores": 2.0, "memory": 500.0}, "nthreads": 2}
-    other: Any = {"resources": {}, "nthreads": 4}
+@pytest.mark.parametrize("resources", [{}, {"cores": 4.0, "memory": 900.0}])
+def test_a_worker_that_is_not_of_mepof_gets_no_step_and_is_named(
+    farm: Farm, resources: dict[str, float]
+) -> None:
+    ours: Any = {"resources": {"cores": 2.0, "memory": 500.0, OURS: 1.0}}
+    other: Any = {"resources": resources}
     info = {"workers": {"a": ours, "b": other, "c": other}}
     client = SimpleNamespace(scheduler_info=lambda n_workers: info)
     store = Store(farm.root / "store")
     store.open()
     on = OnCluster(client, bodies, Where.of(store))
     assert list(on._workers()) == ["a"]
-    said = on._waits({"cores": 3.0})
-    assert said.startswith("waits for a worker with 3 cores; 2 other")
+    said = waits({"cores": 3.0, OURS: SHARE}, on._others)
+    assert said.startswith("waits for a worker with 3 cores; b, c cannot perform steps")
     assert "mepof.executor.preload" in said
+    assert "b, c, d … cannot" in waits({}, ["b", "c", "d", "e"])
 
 
 def test_needs_that_a_worker_offers_are_met(farm: Farm) -> None:
@@ -258,17 +262,19 @@ def test_a_part_that_no_worker_can_do_says_why(farm: Farm, tmp_path: Path) -> No
 def test_a_step_asks_for_no_more_than_the_largest_worker_has() -> None:
     small, large = {"cores": 2.0, "memory": 900.0}, {"cores": 8.0, "memory": 4000.0, "kvm": 1.0}
     workers = {"a": small, "b": large}
-    assert wanted_of(Resources(4, memory=500), workers) == {"cores": 4, "memory": 500}
-    assert wanted_of(Resources(64, memory=9000), workers) == {"cores": 8, "memory": 4000}
+    ours = {OURS: SHARE}
+    assert wanted_of(Resources(4, memory=500), workers) == {"cores": 4, "memory": 500, **ours}
+    assert wanted_of(Resources(64, memory=9000), workers) == {"cores": 8, "memory": 4000, **ours}
     assert wanted_of(Resources(memory=9000, needs=frozenset({"kvm"})), workers) == {
         "kvm": SHARE,
         "cores": 1,
         "memory": 4000,
+        **ours,
     }
-    # Workers that Dask alone has started speak of no memory.
-    assert wanted_of(Resources(memory=500), {"a": {"cores": 2.0}}) == {"cores": 1}
+    # A cluster of a test speaks of no memory.
+    assert wanted_of(Resources(memory=500), {"a": {"cores": 2.0}}) == {"cores": 1, **ours}
     # A step whose parts run elsewhere only waits.
-    assert wanted_of(Resources(64, part=Resources(memory=500)), workers) == {}
+    assert wanted_of(Resources(64, part=Resources(memory=500)), workers) == ours
 
 
 def test_the_workers_of_a_machine_share_its_memory(farm: Farm) -> None:
@@ -355,7 +361,7 @@ class Counting:
     def submit(self, do: Any, value: Any, **options: Any) -> Any:
         self.waiting += 1
         self.most = max(self.most, self.waiting)
-        return SimpleNamespace(result=lambda: self.taken(do(value)))
+        return SimpleNamespace(result=lambda timeout: self.taken(do(value)))
 
     def taken(self, result: Any) -> Any:
         self.waiting -= 1
@@ -364,5 +370,38 @@ class Counting:
 
 def test_only_so_many_calls_and_results_are_kept_at_a_time() -> None:
     client = Counting()
-    assert list(dask.calling(client)(str, range(1000))) == [str(each) for each in range(1000)]
+    called = dask.calling(client, pytest.fail)(str, range(1000))
+    assert list(called) == [str(each) for each in range(1000)]
     assert client.most == 4 * 8
+
+
+def test_calls_that_no_worker_can_take_say_so_once() -> None:
+    def result(timeout: float | None = None) -> str:
+        if len(asked) < 3:
+            raise TimeoutError
+        return "made"
+
+    def info(n_workers: int) -> dict[str, Any]:
+        asked.append(n_workers)
+        return {"workers": {"tcp://farm:1": {"resources": {"cores": 2.0}}}}
+
+    def submit(do: Any, value: Any, **options: Any) -> Any:
+        assert options["resources"] == {OURS: SHARE, "cores": 1}
+        return SimpleNamespace(result=result, done=lambda: False)
+
+    asked: list[int] = []
+    said: list[str] = []
+    client = SimpleNamespace(nthreads=lambda: {}, submit=submit, scheduler_info=info)
+    assert list(dask.calling(client, said.append)(str, [1])) == ["made"]
+    (line,) = said
+    assert line.startswith("waits for a worker with 1 core; tcp://farm:1 cannot perform steps")
+
+
+def test_what_a_call_raises_is_not_waited_for() -> None:
+    def late(timeout: float | None = None) -> str:
+        raise TimeoutError("of the call")
+
+    future = SimpleNamespace(result=late, done=lambda: True)
+    client = SimpleNamespace(nthreads=lambda: {}, submit=lambda *given, **options: future)
+    with pytest.raises(TimeoutError, match="of the call"):
+        list(dask.calling(client, pytest.fail)(str, [1]))

@@ -21,6 +21,7 @@ import pytest
 from writers.ports import free_ports
 
 from mepof.executor.carried import Where
+from mepof.executor.cluster import OURS
 from mepof.executor.dask import OnCluster
 from mepof.executor.preload import dask_setup
 from mepof.executor.stores import store_of
@@ -302,6 +303,7 @@ def test_a_worker_offers_its_share_of_a_machine(
     offered = state.total_resources
     assert offered == state.available_resources
     assert (offered["cores"], offered["memory"], offered["phone-2"]) == (3, 5120, 1)
+    assert OURS in offered
     memory.memory_limit = None
     asyncio.run(dask_setup(worker))
     assert state.total_resources["memory"] > 0
