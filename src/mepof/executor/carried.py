@@ -234,9 +234,10 @@ def _unheard(text: str) -> None:
 def _job(request: Request, store: Store, where: Where, stop: threading.Event) -> Job:
     here = f"the worker on {socket.gethostname()}"
     if not where.reaches(request.client):
+        kept = store.remote.url if isinstance(store, SharedStore) else store.root
         raise Unfit(
-            f"{here} keeps artifacts where this machine cannot read them: {store.root}",
-            "give both the same --shared-store",
+            f"{here} keeps artifacts where this machine cannot read them: {kept}",
+            "give both the same --shared-store, and mount it on both",
         )
     # What the program says of a path is relative to the directory of who asks.
     inputs = {**request.step.inputs}

@@ -85,6 +85,8 @@ class SharedStore(Store):
                 mark = {"format": FORMAT, "id": uuid.uuid4().hex}
                 (directory / _MARK).write_text(json.dumps(mark) + "\n")
                 self.remote.put(_MARK, directory / _MARK)
+            # Such as on the disk below a file system that is not mounted.
+            self._note(f"{self.remote.url} is a new store, which nobody has used before")
         self.remote_identity = identity_of(self.remote)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,8 @@ from mepof.plan.body import StepContext
 from mepof.plan.digest import HostDigests
 from mepof.plan.fingerprint import Ingredients
 from mepof.plan.model import HostInput, Step
+from mepof.plan.remote import Remote
+from mepof.plan.shared import SharedStore
 from mepof.plan.store import Store
 from mepof.process import look_again
 from mepof.toolchain.programs import banner_of
@@ -106,6 +109,14 @@ def test_a_worker_states_the_tools_that_it_has_now(machine: Machine) -> None:
     with pytest.raises(Unfit, match="with other tools: tool"):
         machine.taken(machine.asked("1.0"))
     machine.taken(machine.asked("1.1"))
+
+
+def test_a_worker_whose_shared_store_is_another_names_it(machine: Machine) -> None:
+    store = SharedStore(machine.root / "s", Remote(str(machine.root / "shared")), lambda text: None)
+    store.open()
+    with closing(store), pytest.raises(Unfit, match=f"read them: {store.remote.url}") as caught:
+        _job(machine.asked("1.0"), store, Where.of(store), threading.Event())
+    assert "mount it on both" in (caught.value.remedy or "")
 
 
 @pytest.fixture

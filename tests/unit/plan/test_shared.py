@@ -104,6 +104,13 @@ def test_another_machine_runs_nothing_and_fetches_only_the_result(team: Team) ->
     assert team.second.objects() == [taken.steps["last"].digest]
 
 
+def test_who_uses_a_remote_first_is_told(team: Team) -> None:
+    team.first.run()
+    assert team.first.notes[0] == f"{team.shared} is a new store, which nobody has used before"
+    team.second.run()
+    assert not any("a new store" in note for note in team.second.notes)
+
+
 def test_a_step_that_runs_has_its_inputs_fetched(team: Team) -> None:
     team.first.run()
     extended = plan_of(*DIAMOND.steps, toy("more", "left", "right", n=3))
