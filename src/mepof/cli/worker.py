@@ -66,14 +66,14 @@ def worker(
         EnvironmentLack: the scheduler has other releases.
         WorkError: the scheduler does not answer.
     """
-    from mepof.executor.cluster import check_address
+    from mepof.executor.cluster import checked_address
     from mepof.executor.offers import named, offers_of_machine
     from mepof.executor.stores import check_store
 
     settings = settings_of(store, cores, shared_store)
     check_store(settings.store, settings.shared)
     tls = tls_of(tls_ca, tls_cert, tls_key)
-    check_address(address, tls)
+    address = checked_address(address, tls)
     host = listening(address, listen)
     offers = {**offers_of_machine(settings.store), **dict.fromkeys(offer or (), 1.0)}
     if memory is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -73,11 +74,12 @@ def security_of(tls: Tls) -> Any:
     )
 
 
-def check_address(address: str, tls: Tls | None = None) -> None:
+def checked_address(address: str, tls: Tls | None = None) -> str:
     """Look at an address before Dask does, whose client and worker say less of a wrong one, and
     whose client complains again when it is collected.
 
     Args:
+        address: a file of ``dask scheduler --scheduler-file`` stands for the address in it.
         tls: what encrypts; without it, Dask's settings may say so.
 
     Raises:
@@ -85,13 +87,16 @@ def check_address(address: str, tls: Tls | None = None) -> None:
     """
     distributed = library()
     try:
+        if Path(address).is_file():
+            address = str(json.loads(Path(address).read_bytes())["address"])
         _, port = distributed.comm.get_address_host_port(address)
         if not 0 < port < 1 << 16:
             raise ValueError(f"there is no port {port}")
-    except ValueError as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{address} is not the address of a scheduler",
-            "write tcp://HOST:PORT, with TLS tls://HOST:PORT; a scheduler's port is 8786",
+            "write tcp://HOST:PORT, with TLS tls://HOST:PORT; a scheduler's port is 8786; or name"
+            " its --scheduler-file",
         ) from error
     if address.startswith("tls://") and tls is None:
         of_dask = distributed.Security().get_connection_args("client")
@@ -100,6 +105,7 @@ def check_address(address: str, tls: Tls | None = None) -> None:
                 f"{address} takes encrypted connections only",
                 "give --tls-ca, --tls-cert and --tls-key, or Dask's settings of them",
             )
+    return address
 
 
 async def reach(address: str, security: Any, role: str, seconds: float) -> None:
@@ -166,7 +172,7 @@ def connected(address: str, tls: Tls | None) -> Iterator[Any]:
     """
     distributed = library()
     security = distributed.Security() if tls is None else security_of(tls)
-    check_address(address, tls)
+    address = checked_address(address, tls)
     try:
         asyncio.run(reach(address, security, "client", _CONNECT_SECONDS))
         client = distributed.Client(

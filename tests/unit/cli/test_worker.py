@@ -56,6 +56,19 @@ def test_what_is_no_address_is_refused_before_dask_reads_it(
         pytest.fail("connected to no address")
 
 
+def test_the_file_of_a_scheduler_stands_for_its_address(tmp_path: Path) -> None:
+    from mepof.executor.cluster import checked_address
+
+    path = tmp_path / "scheduler.json"
+    path.write_text('{"type": "Scheduler", "address": "tcp://farm:8786"}')
+    assert checked_address(str(path)) == "tcp://farm:8786"
+    assert checked_address("tcp://farm:1") == "tcp://farm:1"
+    for text in ("", "[]", "{}", "\udcff", '{"address": "farm"}'):
+        path.write_text(text, errors="surrogateescape")
+        with pytest.raises(InputError, match="is not the address of a scheduler"):
+            checked_address(str(path))
+
+
 def test_an_address_with_tls_needs_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     from mepof.executor.cluster import connected
 
