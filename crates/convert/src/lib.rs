@@ -22,6 +22,7 @@ mod outside;
 mod patched;
 mod probes;
 mod profile;
+mod slide;
 mod smooth;
 mod sources;
 mod subject;

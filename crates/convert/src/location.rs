@@ -1,5 +1,6 @@
 //! Where a binary ran, and whether it is the build that did.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::sources::BranchSources;
 use crate::verdict::{BuildIdMatch, Reason};
 use crate::{ConvertError, Subject};
-use crate::{offsets, symbols};
+use crate::{offsets, slide, symbols};
 
 /// Where a binary ran, and whether it is the build that did.
 pub(crate) struct Location {
@@ -104,13 +105,16 @@ impl Location {
                 | LocateError::NoSymbols { .. }
                 | LocateError::NotMapped { .. }),
             ) => {
-                let placement = linked(binary);
+                let by_branches =
+                    found_by_branches(&error, binary, || BranchSources::of(aggregate));
+                let (placement, note) = match by_branches {
+                    Some(placement) => (placement, BY_BRANCHES),
+                    None => (linked(binary), AS_LINKED),
+                };
                 if !mostly_within(aggregate, &placement) {
                     let (input, what) = (path.to_owned(), error.to_string());
                     return Err(ConvertError::NotLocated { input, what });
                 }
-                let note = "the input does not say where the binary ran; mepof assumes the \
-                    addresses that it was linked for";
                 (Located { placement, ..Located::default() }, Some(note.to_owned()))
             }
             Err(error) => {
@@ -129,6 +133,26 @@ impl Location {
             (None, false) => BuildIdMatch::Unknown,
         };
         Ok(Self { placement, shared, build_id_match, other_build, note })
+    }
+}
+
+const AS_LINKED: &str = "the input does not say where the binary ran; mepof assumes the addresses \
+    that it was linked for";
+
+const BY_BRANCHES: &str = "the input does not say where the kernel ran; mepof takes it to have run \
+    where its branch instructions fit the branches";
+
+/// Where a kernel ran that `error` says the input does not locate, by what `sources` gives.
+fn found_by_branches<S: Borrow<BranchSources>>(
+    error: &LocateError,
+    binary: &Binary,
+    sources: impl FnOnce() -> S,
+) -> Option<Placement> {
+    match error {
+        LocateError::NoKernelMapping | LocateError::OtherKernel { .. } => {
+            slide::placement(binary, sources().borrow())
+        }
+        _ => None,
     }
 }
 
@@ -151,8 +175,8 @@ pub struct Placed {
 }
 
 /// Where `binary` ran when an input with these `facts` was recorded, with branches from `sources`;
-/// `kallsyms` is the text of `/proc/kallsyms`. If nothing says, the addresses that it was linked
-/// for; if another build ran, where that did.
+/// `kallsyms` is the text of `/proc/kallsyms`. If nothing says, where its branch instructions fit
+/// these sources, or the addresses that it was linked for; if another build ran, where that did.
 pub fn place(
     facts: &Facts,
     binary: &Binary,
@@ -168,7 +192,10 @@ pub fn place(
     match located {
         Ok(located) => Ok(Placed { placement: located.placement, doubt: differs }),
         Err(doubt @ (LocateError::NoKernelMapping | LocateError::OtherKernel { .. })) => {
-            Ok(Placed { placement: linked(binary), doubt: Some(doubt) })
+            Ok(match found_by_branches(&doubt, binary, || sources) {
+                Some(placement) => Placed { placement, doubt: None },
+                None => Placed { placement: linked(binary), doubt: Some(doubt) },
+            })
         }
         Err(error) => Err(error),
     }

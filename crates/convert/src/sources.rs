@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use mepof_address::{ImageAddress, Placement, RuntimeAddress};
 use mepof_binary::Binary;
-use mepof_trace::{Sample, Sink, Speculation};
+use mepof_trace::{Aggregate, Sample, Sink, Speculation};
 
 use crate::check::may_branch;
 use crate::code::Code;
@@ -24,6 +24,13 @@ pub struct BranchSources {
 }
 
 impl BranchSources {
+    /// Those of `aggregate`.
+    pub(crate) fn of(aggregate: &Aggregate) -> Self {
+        let mut sources = Self::default();
+        aggregate.branches().for_each(|(from, _, count)| sources.add(from.0, count));
+        sources
+    }
+
     /// Why `binary`, which ran at `placement`, can hardly be what ran: too many branches come from
     /// other instructions, as [`judge`](crate::judge()) says it.
     ///

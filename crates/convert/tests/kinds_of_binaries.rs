@@ -292,6 +292,26 @@ fn a_binary_is_given_once_and_a_module_is_one() {
     assert!(said.contains("is not a kernel module") && said.contains(".ko"), "{said}");
 }
 
+/// A KASLR kernel's branches without its mapping, as perf records them with kptr_restrict.
+#[test]
+fn a_kernel_that_no_input_locates_is_found_by_its_branches() {
+    let directory = Directory::new("slide");
+    let kernel = compile(&directory.0, &KERNEL);
+    let stacks = walk(&Binary::open(&kernel).unwrap(), 1);
+    let moved = |by: u64| {
+        let stack = |stack: &Stack| stack.iter().map(|(from, to)| (from + by, to + by)).collect();
+        perf_script(&stacks.iter().map(stack).collect::<Vec<_>>())
+    };
+    let expected = read(&kernel, &[], &moved(0), Space::Kernel).unwrap();
+    let found = read(&kernel, &[], &moved(0x1220_0000), Space::Kernel).unwrap();
+    assert_eq!(found.images[0].trace.branches, expected.images[0].trace.branches);
+    let notes = &found.inputs[0].facts.notes;
+    assert!(notes.iter().any(|note| note.contains("fit the branches")), "{notes:?}");
+    // No kernel is loaded there.
+    let told = read(&kernel, &[], &moved(0x1220_1230), Space::Kernel).unwrap_err();
+    assert!(told.to_string().contains("--kallsyms"), "{told}");
+}
+
 #[test]
 fn branches_of_the_other_side_are_told_as_such() {
     let directory = Directory::new("sides");
