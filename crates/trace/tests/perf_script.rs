@@ -174,6 +174,11 @@ fn an_input_without_branches_says_what_to_do() {
     assert!(message(" ffffffff81000000 \n").contains("none of its 1 samples has a branch stack"));
     let names = message(" f+0x1/g+0x2/P/-/-/0 \n");
     assert!(names.contains("brstacksym") && names.contains("-F ip,brstack"), "{names}");
+    // As perf 6.1 prints `-F ip,brstackinsn`.
+    let code = message(
+        " ffffffff9332fca0\n\tblake2s_update+188:\n\tffffffff93221e9c\tinsn: c3 \t# PRED\n\n",
+    );
+    assert!(code.contains("brstackinsn") && code.contains("-F ip,brstack"), "{code}");
     let garbage = message("\u{1}\u{2}\n\u{3}\n");
     assert!(garbage.contains("at byte 0"), "{garbage}");
 }

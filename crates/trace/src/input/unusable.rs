@@ -12,13 +12,16 @@ pub fn unusable(path: &Path, facts: &Facts, space: Space) -> TraceError {
     let seen = samples.read().saturating_sub(unread);
     if seen == 0 {
         let damaged = samples.dropped_for(Cause::Malformed);
-        return match damaged {
-            0 => TraceError::NoSamples { path },
-            _ => {
-                let what = format!("none of its {damaged} samples can be read: record again");
-                TraceError::Unsupported { path, what }
-            }
+        let what = if damaged > 0 {
+            format!("none of its {damaged} samples can be read: record again")
+        } else if samples.dropped_for(Cause::Truncated) > 0 {
+            "it is cut off before the first sample: copy it again, or record again and let \
+             `perf record` end by SIGINT"
+                .to_owned()
+        } else {
+            return TraceError::NoSamples { path };
         };
+        return TraceError::Unsupported { path, what };
     }
     if !facts.events.is_empty() && !facts.events.iter().any(|event| event.branch_stack) {
         return TraceError::NoBranchStacks { path, samples: seen };

@@ -44,6 +44,14 @@ fn nothing_recorded_is_no_samples() {
 }
 
 #[test]
+fn a_file_that_is_cut_off_before_its_samples_says_so() {
+    let whole = recorded(both_sides(), &[entry(TEXT, TEXT + 8)]);
+    // The header and the attributes, and a part of the first record.
+    let told = error(&whole[..300], Space::Kernel).to_string();
+    assert!(told.contains("cut off"), "{told}");
+}
+
+#[test]
 fn samples_without_branches_are_told_how_to_have_some() {
     let event = RecordedEvent { branches: None, ..both_sides() };
     let told = error(&recorded(event, &[]), Space::Kernel);

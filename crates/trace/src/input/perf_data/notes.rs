@@ -147,8 +147,8 @@ fn spaces(seen: &Seen, counts: &SampleCounts, space: Space, notes: &mut Vec<Stri
     }
     if space != Space::User && !seen.kernel_mapping {
         notes.push(
-            "it does not say where the kernel ran (kernel.kptr_restrict hides it from perf): \
-             give /proc/kallsyms of the machine, or the address of _stext"
+            "it does not say where the kernel ran (kernel.kptr_restrict hides it from perf); \
+             a copy of /proc/kallsyms of the machine does (--kallsyms)"
                 .to_owned(),
         );
     }

@@ -31,6 +31,8 @@ pub(super) enum Line<'a> {
     Record(&'a [u8]),
     /// A frame of a call chain. The branch stack stands below the last one.
     Frame,
+    /// An instruction between two branches, as `brstackinsn` prints.
+    Instruction,
     /// Nothing but blanks.
     Empty,
     /// How many samples the next one stands for.
@@ -63,6 +65,8 @@ impl<'a> Line<'a> {
                     .and_then(|at| text.get(at.saturating_add(RECORD.len())..));
                 if let Some(record) = record {
                     Self::Record(record)
+                } else if text.starts_with(b"\t") && memmem::find(text, INSTRUCTION).is_some() {
+                    Self::Instruction
                 } else if text.first() == Some(&b'\t') {
                     Self::Frame
                 } else if memmem::find(text, b"/-/-/").is_some() {
@@ -81,6 +85,7 @@ impl<'a> Line<'a> {
 }
 
 const RECORD: &[u8] = b"PERF_RECORD_";
+const INSTRUCTION: &[u8] = b"\tinsn: ";
 
 /// Where the first entry of a branch stack begins: a token that begins with `0x` and goes on
 /// with a slash or a file in parentheses.
@@ -213,6 +218,7 @@ mod tests {
     fn other_lines_are_told_apart() {
         let of = |line: &'static str| Line::of(line.as_bytes());
         assert_eq!(of("\tffffffff81000000 do_idle+0x10 ([kernel.kallsyms])"), Line::Frame);
+        assert_eq!(of("\tffffffff93221e9c\tinsn: c3 \t# PRED"), Line::Instruction);
         assert_eq!(of(""), Line::Empty);
         assert_eq!(of(" \r"), Line::Empty);
         assert_eq!(of("123"), Line::Count(b"123"));

@@ -185,9 +185,15 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
             )));
         }
         if found.samples.dropped_for(crate::Cause::NoBranches) > 0 {
-            return Err(unsupported(format!(
-                "none of its {without} samples has a branch stack; {HOW}"
-            )));
+            let what = if found.instructions > 0 {
+                format!(
+                    "its branches are printed as the code between them (-F brstackinsn); print \
+                     addresses: `perf script {FIELDS}`"
+                )
+            } else {
+                format!("none of its {without} samples has a branch stack; {HOW}")
+            };
+            return Err(unsupported(what));
         }
         if let Some(offset) = found.first_malformed {
             let what = "this is not a line of perf script".to_owned();

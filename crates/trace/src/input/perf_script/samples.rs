@@ -60,6 +60,8 @@ pub(super) struct Found<'a> {
     pub(super) names_used: u64,
     /// Samples of the kernel whose branches are at offsets in place of addresses.
     pub(super) offsets: u64,
+    /// Lines of code that ran between branches.
+    pub(super) instructions: u64,
     /// Names with offsets beyond their symbols.
     pub(super) beyond: u64,
     /// Where the first thing is that could not be read.
@@ -87,6 +89,10 @@ impl<'a> Found<'a> {
         match line {
             Line::Comment => {}
             Line::Frame => state.open = Open::Frames,
+            Line::Instruction => {
+                self.instructions = self.instructions.saturating_add(1);
+                state.open = Open::Frames;
+            }
             Line::Empty => {
                 // With call chains, an empty line begins a sample, and one without branches ends
                 // with it too.
@@ -201,6 +207,7 @@ impl<'a> Found<'a> {
         self.names = self.names.saturating_add(other.names);
         self.names_used = self.names_used.saturating_add(other.names_used);
         self.offsets = self.offsets.saturating_add(other.offsets);
+        self.instructions = self.instructions.saturating_add(other.instructions);
         self.beyond = self.beyond.saturating_add(other.beyond);
         self.first_malformed = match (self.first_malformed, other.first_malformed) {
             (Some(one), Some(another)) => Some(one.min(another)),
