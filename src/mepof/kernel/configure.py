@@ -100,7 +100,7 @@ def configure(
         listed = "; ".join(map(why, missing[:_MAX_SHOWN]))
         more = f"; and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
         dropped_ones = f"{len(missing)} config option(s) did not take effect: {listed}{more}"
-        remedy = "add the dependency to the fragment, or drop the option"
+        remedy = "add the dependency to the fragment, or correct or drop the option"
         problems.append((dropped_ones, f"{remedy}; or {REDUCE}" if more else remedy))
     if problems:
         raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
@@ -226,6 +226,18 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
             answer[name] = f"its choice went to {chosen.name if chosen else 'none'}"
         else:
             answer[name] = f"its value came out as {symbol.str_value or 'n'}"
+            if symbol.orig_type is kconfiglib.STRING:
+                answer[name] = f'it takes a string, and came out as "{symbol.str_value}"'
+            elif symbol.orig_type in (kconfiglib.INT, kconfiglib.HEX):
+                ranges = (
+                    f" from {low.str_value} to {high.str_value}"
+                    for low, high, condition in symbol.ranges
+                    if kconfiglib.expr_value(condition)
+                )
+                takes = f"it takes a number{next(ranges, '')}"
+                answer[name] = f"{takes}, and came out as {symbol.str_value}"
+            elif (symbol.str_value, kconf.modules.str_value) == ("y", "n"):
+                answer[name] += ", since m needs CONFIG_MODULES=y"
         if not any(node.prompt for node in symbol.nodes):
             answer[name] += f"; {_PROMPTLESS}"
     return answer

@@ -69,11 +69,17 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     bug = "config GCC_BUG\n\tdef_bool y\n\tdepends on NET\n"
     x32 = 'config X32\n\tbool "x32"\n\tdepends on $(success,false)\n'
     macro = "success = $(shell,($(1)) && echo y || echo n)\n"
-    (tree / "Kconfig").write_text(macro + KCONFIG + usb + bug + x32)
-    (tree / "config").write_text("CONFIG_TLS=y\n")
+    typed = (
+        'config SUFFIX\n\tstring "suffix"\n\n'
+        'config CPUS\n\tint "CPUs"\n\trange 2 64 if USB\n\trange 2 512\n\tdefault 8\n\n'
+        'config BASE\n\thex "base"\n\tdefault 0x10\n\n'
+        'config EXT4\n\ttristate "ext4"\n'
+    )
+    (tree / "Kconfig").write_text(macro + KCONFIG + usb + bug + x32 + typed)
+    (tree / "config").write_text("CONFIG_TLS=y\nCONFIG_SUFFIX=y\nCONFIG_CPUS=y\nCONFIG_EXT4=m\n")
     names = (
         *("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ", "USB"),
-        *("GCC_BUG", "X32"),
+        *("GCC_BUG", "X32", "SUFFIX", "CPUS", "BASE", "EXT4"),
     )
     missing = [Setting(name, "y", "x:1") for name in names]
     return configure.explain(tree, tree / "config", missing, {})
@@ -91,6 +97,10 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("GCC_BUG", "unmet dependency NET; it has no prompt: only another option can set it"),
         ("X32", "unmet dependency a test of the compiler or its tools"),
         ("NET", "its value came out as n"),
+        ("SUFFIX", 'it takes a string, and came out as ""'),
+        ("CPUS", "it takes a number from 2 to 512, and came out as 8"),
+        ("BASE", "it takes a number, and came out as 0x10"),
+        ("EXT4", "its value came out as y, since m needs CONFIG_MODULES=y"),
         ("USB", "unmet dependency NET || !TLS"),
     ],
 )
@@ -196,7 +206,9 @@ def test_options_of_the_users_that_did_not_take_may_be_noted(tmp_path: Path) -> 
     # What an algorithm adds must take.
     with pytest.raises(WorkError, match=r"^1 config option.*: CONFIG_CRYPTO=y") as caught:
         noted("CONFIG_CRYPTO=y")
-    assert caught.value.remedy == "add the dependency to the fragment, or drop the option"
+    assert caught.value.remedy == (
+        "add the dependency to the fragment, or correct or drop the option"
+    )
 
 
 @pytest.mark.parametrize(
