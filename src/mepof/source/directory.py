@@ -244,7 +244,8 @@ def _tracked(root: Path) -> frozenset[str]:
     why = next(iter(done.output.splitlines()), f"status {done.status}").removeprefix("fatal: ")
     raise InputError(
         f"git cannot tell which objects of {root} are sources: {why}",
-        "repair the checkout; or remove its .git, and no object is taken",
+        "repair the checkout, or mount what its .git names; or remove its .git: then no object is "
+        "taken",
     )
 
 

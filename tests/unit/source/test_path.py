@@ -229,8 +229,11 @@ def test_objects_of_a_checkout_of_another_user_are_copied(
 def test_a_checkout_that_git_cannot_read_is_an_error(tree: Path, output: Path, gone: str) -> None:
     (tree / "kernel/blob.o").touch()
     (tree / ".git").write_text(gone)
-    with pytest.raises(InputError, match=r"git cannot tell which objects of .* are sources: "):
+    with pytest.raises(
+        InputError, match=r"git cannot tell which objects of .* sources: "
+    ) as caught:
         unpack(tree, output)
+    assert "mount what its .git names" in (caught.value.remedy or "")
     (tree / ".git").unlink()
     unpack(tree, output)
 
