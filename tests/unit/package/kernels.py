@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -70,6 +71,14 @@ def package(root: Path, made: Kernel, form: Format = FORMAT) -> Path:
     target = root / f"opt.{form.suffix}"
     form.write(made, None, target)
     return target
+
+
+def put_shell(root: Path) -> None:
+    """A shell, and what scripts of packages call, in a root of its own."""
+    (root / "bin").mkdir(parents=True)
+    shutil.copy("/bin/busybox", root / "bin")
+    for name in ("sh", "cp", "mkdir", "mv", "rm"):
+        (root / "bin" / name).symlink_to("busybox")
 
 
 def as_root(*words: str | Path) -> str:

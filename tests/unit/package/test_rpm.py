@@ -16,7 +16,15 @@ from mepof.package.contents import headers_beside
 from mepof.package.protocol import Kernel
 from mepof.package.rpm import FORMAT, metapackage, package_version, read_label
 
-from .kernels import as_root, check_headers, kernel, package, with_device_trees, with_headers
+from .kernels import (
+    as_root,
+    check_headers,
+    kernel,
+    package,
+    put_shell,
+    with_device_trees,
+    with_headers,
+)
 
 RELEASE = "6.12.95-mepof-opt"
 
@@ -115,12 +123,7 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        (root / "bin").mkdir(parents=True)
-        busybox = root / "bin/busybox"
-        busybox.write_bytes(Path("/bin/busybox").read_bytes())
-        busybox.chmod(0o755)
-        for name in ("sh", "cp", "mkdir", "mv", "rm"):
-            (root / "bin" / name).symlink_to("busybox")
+        put_shell(root)
         noted = '#!/bin/sh\necho "${0##*/} $*" >> /said\n'
         tables = ': > "/lib/modules/$3/modules.dep"\n'
         self.program("sbin/depmod", f"{noted}{tables}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from package.kernels import as_root
+from package.kernels import as_root, put_shell
 
 from mepof.errors import WorkError
 
@@ -43,7 +43,8 @@ class Machine:
 
     def __init__(self, root: Path, server: str, key: str) -> None:
         self.root = root
-        (root / "etc").mkdir(parents=True)
+        put_shell(root)  # zypper runs scripts, and says if they fail
+        (root / "etc").mkdir()
         (root / "repos").mkdir()
         (root / "log").mkdir()
         exported = subprocess.run(
@@ -192,6 +193,7 @@ def test_zypper_installs_upgrades_and_refuses_what_was_changed(
     machine.zypper("--gpg-auto-import-keys", "refresh")
     machine.zypper("install", "--no-recommends", META)
     assert machine.installed() == image("6.12.95", 1)
+    assert (machine.root / "boot/vmlinuz-6.12.95-mepof-opt").is_file()
     newer = release(tmp_path, "rpm", "6.12.100", 2)
     sound = (newer / "opt.rpm").read_bytes()
     damage(newer / "opt.rpm")
