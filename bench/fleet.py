@@ -127,7 +127,7 @@ def merge(name: str, fleet: Path, output: Path, workers: int) -> None:
             cache = work / "cache-of-workers"
             shutil.rmtree(cache, ignore_errors=True)
             with started(workers, workers, {}, {}, work / "dask") as client:
-                merge_fleet(found, aging, output, "autofdo-text", cache, calling(client))
+                merge_fleet(found, aging, output, "autofdo-text", cache, calling(client, print))
         case tool:
             # It keeps every file that it reads in memory.
             parts = []
