@@ -192,6 +192,8 @@ def _read(
         )
     except ValidationError as error:
         errors = [(_location(d, written), d) for d in error.errors(include_url=False)]
+        if any("recursion limit" in detail["msg"] for _, detail in errors):
+            raise RecursionError from error
     unknown = [location for location, detail in errors if detail["type"] == "extra_forbidden"]
     unknown += [location for location, detail in errors if detail["loc"][-1:] == ("[key]",)]
     unknown += [(key,) for key in given if key in written]

@@ -148,6 +148,7 @@ def test_a_file_of_another_systems_editor_is_read(path: Path) -> None:
     ("text", "message"),
     [
         (f"title = {'[' * 20_000}{']' * 20_000}", "is nested too deeply"),
+        (f"{'.'.join(['a'] * 300)} = 1", "is nested too deeply"),
         (f"{'.'.join(['a'] * 3_000)} = 1", "is nested too deeply"),
         (f"title = {'9' * 5000}", "has a number of too many digits"),
     ],
