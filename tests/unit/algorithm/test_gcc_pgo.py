@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,7 +23,16 @@ from mepof.toolchain.gcc import TOOLCHAIN, Gcc
 from mepof.toolchain.gcda import Counts, Function
 from mepof.toolchain.protocol import Tools
 
-GCC = Gcc("-12")
+
+@dataclass(frozen=True)
+class Gcc12(Gcc):
+    """A version that need not be installed."""
+
+    def version_for(self, arch: object) -> str:
+        return "12.2.0"
+
+
+GCC = Gcc12("-12")
 TOOLS = Tools(GCC, run)
 VERSION = int.from_bytes(b"B22*", "big")
 FILE = "kernel.gcda.tar"
