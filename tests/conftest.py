@@ -15,6 +15,9 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
+# A warning of the C is an error here. On a user's machine, a newer compiler may have more of them.
+os.environ["MEPOF_STRICT"] = "1"
+
 # How skips say that something is not installed: ours, and those of `pytest.importorskip`.
 NOT_INSTALLED = ("installed", "could not import")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,6 +31,22 @@ def test_sources_have_no_warning(compiler: str) -> None:
         pytest.skip(f"{compiler} is not installed")
     flags = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only", *ABI_FLAGS]
     subprocess.run([compiler, *flags, *SOURCES], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "makefile",
+    sorted({*NATIVE.glob("Makefile"), *NATIVE.glob("*/Makefile")}),
+    ids=lambda path: path.parent.name,
+)
+def test_a_warning_of_a_newer_compiler_stops_no_user(makefile: Path, tmp_path: Path) -> None:
+    given = (f"OUT={tmp_path}", "SUITE=threads")
+    make = ("make", "--dry-run", "-C", str(makefile.parent), *given)
+
+    def commands(environment: dict[str, str]) -> str:
+        return subprocess.check_output(make, env=environment, text=True)
+
+    assert "-Werror" in commands({**os.environ})
+    assert "-Werror" not in commands({"PATH": os.environ["PATH"]})
 
 
 def read_by_compiler(*parts: str) -> set[Path]:
