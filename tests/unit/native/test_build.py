@@ -35,7 +35,8 @@ def test_sources_have_no_warning(compiler: str) -> None:
 
 @pytest.mark.parametrize(
     "makefile",
-    sorted({*NATIVE.glob("Makefile"), *NATIVE.glob("*/Makefile")}),
+    # The step that builds `pmu` overrides what is in its Makefile.
+    sorted({NATIVE / "Makefile", *NATIVE.glob("*/Makefile")} - {NATIVE / "pmu/Makefile"}),
     ids=lambda path: path.parent.name,
 )
 def test_a_warning_of_a_newer_compiler_stops_no_user(makefile: Path, tmp_path: Path) -> None:
