@@ -13,6 +13,7 @@ from mepof.bootimg.layout import VENDOR, Layout, layout_of
 from mepof.bootimg.model import Model
 from mepof.bootimg.plan import plan
 from mepof.device.initramfs import Entry, archive, tree
+from mepof.distribution import codename
 from mepof.errors import EnvironmentLack, InputError
 from mepof.kernel.overlay import native_directory
 from mepof.process import run
@@ -27,7 +28,6 @@ _WITHOUT = (
 )
 # The phone has directories of its own there.
 _LINKS = ("bin", "sbin")
-_OS_RELEASE = Path("/etc/os-release")
 _PAGE_SIZE = 4096
 
 
@@ -70,10 +70,7 @@ def _packages(arch: str) -> dict[str, Laid]:
         return package_files(_PACKAGES, (), arch)[0]
     except InputError:
         # Debian 12 has adbd among its backports only.
-        named = dict(
-            line.split("=", 1) for line in _OS_RELEASE.read_text().splitlines() if "=" in line
-        )
-        backports = f"{named.get('VERSION_CODENAME', 'bookworm')}-backports"
+        backports = f"{codename() or 'bookworm'}-backports"
     try:
         return package_files(_PACKAGES, (), arch, backports)[0]
     except InputError as error:
