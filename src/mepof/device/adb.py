@@ -41,7 +41,7 @@ _SCRATCH = "/data/local/tmp"
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
 
 
-def _adb() -> str:
+def _program() -> str:
     return find_tool("adb", installing_newer("adb"))
 
 
@@ -52,7 +52,7 @@ def restart(serial: str, to: str) -> None:
         EnvironmentLack: adb is not installed here.
     """
     with suppress(WorkError):  # that is what a restart looks like
-        run((_adb(), "-s", serial, "reboot", to), timeout=_RETURN, check=False)
+        run((_program(), "-s", serial, "reboot", to), timeout=_RETURN, check=False)
 
 
 class NoRoot(EnvironmentLack):
@@ -83,7 +83,7 @@ class AdbShell(ScriptedShell):
             LostConnection: the phone cannot be reached.
             InputError: the serial number is not valid.
         """
-        _adb()
+        _program()
         if not serial or serial.startswith("-"):
             raise InputError(f"`{serial}` is not a serial number of a phone", "see `adb devices`")
         phone = cls(serial, f"adb-{serial}")
@@ -110,7 +110,7 @@ class AdbShell(ScriptedShell):
             NoRoot: root is not available there, or not yet.
             LostConnection: the phone does not answer now.
         """
-        _adb()
+        _program()
         phone = cls(serial, f"adb-{serial}")
         try:
             if not phone.present():
@@ -239,13 +239,14 @@ class AdbShell(ScriptedShell):
         try:
             if self.by_network:
                 self._adb(("connect", self.serial), _RETURN)
-            if self._state() == UNAUTHORIZED:
-                raise self._lost("")
-            done = self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
+            # Only its owner can change that: nothing to wait for.
+            may_wait = self._state() != UNAUTHORIZED
+            wait = ("-s", self.serial, "wait-for-device")
+            done = self._adb(wait, _RETURN) if may_wait else None
         except WorkError as error:
             raise self._lost(f"it did not answer within {_RETURN:g} s") from error
-        if done.status != 0:
-            raise self._lost(done.output)
+        if done is None or done.status != 0:
+            raise self._lost(done.output if done else "")
         if self.prefix == ():
             # After a reboot adbd is no longer root.
             self._adb(("-s", self.serial, "root"), ANSWER_SECONDS)
@@ -264,7 +265,7 @@ class AdbShell(ScriptedShell):
         return found
 
     def _adb(self, words: Sequence[str], timeout: float) -> Ran:
-        done = run((_adb(), *words), timeout=timeout, check=False)
+        done = run((_program(), *words), timeout=timeout, check=False)
         return Ran(done.status, done.output)
 
     def _lost(self, said: str) -> LostConnection:
