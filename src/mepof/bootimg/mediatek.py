@@ -28,7 +28,7 @@ def joined(header: bytes, *parts: Bytes) -> bytes:
     """A section of its parts.
 
     Args:
-        header: in which the size is set; empty for none.
+        header: MediaTek's; its size field is set to that of the parts. Empty if there is none.
     """
     body = b"".join(parts)
     if len(header) != _HEADER.size:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from mepof.errors import WorkError
 from mepof.kernel import companions
@@ -176,6 +176,28 @@ def explain(
     return answer
 
 
+def _came_out(symbol: Any, *, modules: bool) -> str:
+    """What an option whose dependencies are met takes, and what its value came out as.
+
+    Args:
+        modules: whether the configuration can have them.
+    """
+    import kconfiglib
+
+    value = symbol.str_value
+    if symbol.orig_type is kconfiglib.STRING:
+        return f'it takes a string, and came out as "{value}"'
+    if symbol.orig_type in (kconfiglib.INT, kconfiglib.HEX):
+        ranges = (
+            f" from {low.str_value} to {high.str_value}"
+            for low, high, condition in symbol.ranges
+            if kconfiglib.expr_value(condition)
+        )
+        return f"it takes a number{next(ranges, '')}, and came out as {value}"
+    since = "" if modules or value != "y" else ", since m needs CONFIG_MODULES=y"
+    return f"its value came out as {value or 'n'}{since}"
+
+
 def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
     import kconfiglib  # slow to load, and only this child needs it
 
@@ -225,19 +247,7 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
             chosen = symbol.choice.selection
             answer[name] = f"its choice went to {chosen.name if chosen else 'none'}"
         else:
-            answer[name] = f"its value came out as {symbol.str_value or 'n'}"
-            if symbol.orig_type is kconfiglib.STRING:
-                answer[name] = f'it takes a string, and came out as "{symbol.str_value}"'
-            elif symbol.orig_type in (kconfiglib.INT, kconfiglib.HEX):
-                ranges = (
-                    f" from {low.str_value} to {high.str_value}"
-                    for low, high, condition in symbol.ranges
-                    if kconfiglib.expr_value(condition)
-                )
-                takes = f"it takes a number{next(ranges, '')}"
-                answer[name] = f"{takes}, and came out as {symbol.str_value}"
-            elif (symbol.str_value, kconf.modules.str_value) == ("y", "n"):
-                answer[name] += ", since m needs CONFIG_MODULES=y"
+            answer[name] = _came_out(symbol, modules=kconf.modules.str_value == "y")
         if not any(node.prompt for node in symbol.nodes):
             answer[name] += f"; {_PROMPTLESS}"
     return answer
