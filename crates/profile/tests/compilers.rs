@@ -150,7 +150,7 @@ fn gcc_counts_blocks_and_promotes_calls_by_our_data() {
     let mut data = Vec::new();
     gcov::write(&profile, gcov::Version::Gcc12, &mut data).unwrap();
     fs::write(directory.path().join("hot.afdo"), &data).unwrap();
-    let mut command = vec!["gcc-12", "-O2", "-g", "-fauto-profile=hot.afdo", "-c", "hot.c"];
+    let mut command = vec!["gcc", "-O2", "-g", "-fauto-profile=hot.afdo", "-c", "hot.c"];
     command.extend([
         "-o",
         "hot.o",
