@@ -6,7 +6,6 @@ a suite must not rebuild kernels.
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -114,15 +113,14 @@ def _libraries(program: str, package: str) -> dict[str, Laid]:
 
 
 def _laid(root: Path) -> dict[str, Laid]:
-    """What is below a directory, if there is one."""
+    """What is below a directory, if there is one, with modes that no umask decides."""
     found: dict[str, Laid] = {}
-    for relative, kind, status in walk(root) if root.is_dir() else ():
+    for relative, kind, _ in walk(root) if root.is_dir() else ():
         path = root / relative
         if kind == "link":
             found[relative] = Laid(link=str(path.readlink()))
         else:
-            mode = stat.S_IMODE(status.st_mode)
-            found[relative] = Laid(None if kind == "dir" else path, mode=mode)
+            found[relative] = Laid(None if kind == "dir" else path, executable=kind == "exec")
     return found
 
 

@@ -55,6 +55,14 @@ def test_a_jvm_and_its_libraries_are_laid_beside_the_program(room: Room) -> None
     assert b"suite-programs-work" not in made.partition(b"TRAILER!!!")[0]
 
 
+def test_a_tree_has_the_same_modes_under_every_umask(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir(mode=0o700)
+    for name, mode in (("bin/java", 0o700), ("bin/list", 0o400)):
+        (tmp_path / name).touch(mode)
+    modes = {path: laid.permissions for path, laid in suite_programs._laid(tmp_path).items()}
+    assert modes == {"bin": 0o755, "bin/java": 0o755, "bin/list": 0o644}
+
+
 def test_a_suite_is_refused_on_an_architecture_without_programs() -> None:
     with pytest.raises(InputError, match="the suite jni has no programs for arm64"):
         BODY.identity(step("jni", "arm64"))
