@@ -83,9 +83,9 @@ class GccAutoFdo(Branches):
         if _major(build.toolchain) >= _FIRST_COLD and not build.cold_small:
             used = (*used, *flags("keep-untrained"))
         return BuildAddition(
-            selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
+            # GCC has no flag that turns -fauto-profile off with all that it turns on.
+            selected=(FileFlags(profile / EXECUTED_OBJECTS, used, but=()),),
             profiles={_FILE: profile / _FILE},
-            opt_out=flags("drop-samples"),
         )
 
     def executed(self, profile: Path, tools: Tools) -> frozenset[str]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from hashlib import sha256
@@ -44,11 +45,28 @@ _AR_MAGIC = b"!<arch>\n"
 _AR_HEADER = 60
 
 
+@dataclass(frozen=True)
+class Package:
+    """A package that was downloaded.
+
+    Attributes:
+        digest: SHA-256 of the ``.deb``.
+        contents: the tar archive of its files.
+    """
+
+    version: str
+    digest: str
+    contents: Path
+
+    def __str__(self) -> str:
+        return f"{self.version} (SHA-256 {self.digest})"
+
+
 @of_machine
 @cache
 def package_files(
     names: tuple[str, ...], left_out: tuple[str, ...], arch: str, release: str | None = None
-) -> tuple[dict[str, Laid], dict[str, str]]:
+) -> tuple[dict[str, Laid], dict[str, Package]]:
     """What packages and their dependencies lay into a guest.
 
     Args:
@@ -58,7 +76,7 @@ def package_files(
         release: whose packages are preferred, such as ``bookworm-backports``.
 
     Returns:
-        The files by path, and the version of each package. Manuals and translations are left out.
+        The files by path, and each package by name. Manuals and translations are left out.
 
     Raises:
         InputError: a package is unknown, its dependencies cannot be satisfied, or what is left out
@@ -81,14 +99,21 @@ def package_files(
             known.touch()
         options = [*_options(root, debian, absent.union(left_out) - {*names}), *preferred]
         found = _resolve(names, options)
-        archives = [root / "archives" / f"{n}_{v.replace(':', '%3a')}_{a}.deb" for n, v, a in found]
-        if any(not path.is_file() for path in archives):
+        archives = {
+            (name, version): root / "archives" / f"{name}_{version.replace(':', '%3a')}_{of}.deb"
+            for name, version, of in found
+        }
+        if any(not path.is_file() for path in archives.values()):
             _apt(options, "install", "--download-only", "-y", *names)
         files: dict[str, Laid] = {}
-        for path in archives:
+        packages: dict[str, Package] = {}
+        for (name, version), path in archives.items():
             if not path.is_file():
                 raise EnvironmentLack(f"apt-get did not download {path.name}", "apt-get update")
-            overlay(files, _data_of(path, root / "unpacked"), f"the package {path.name}")
+            digest = file_digest(path)
+            contents = _data_of(path, digest, root / "unpacked")
+            overlay(files, contents, f"the package {path.name}")
+            packages[name] = Package(version, digest, contents)
     kept = {path: laid for path, laid in files.items() if not _is_unread(path)}
     # Where all packages lay their files below /usr, the links to there come with the system itself.
     tops = {path.partition("/")[0] for path in kept}
@@ -97,7 +122,7 @@ def package_files(
         for name in _LINKS
         if name not in tops and is_directory(f"usr/{name}", kept)
     }
-    return kept, {name: version for name, version, _ in found}
+    return kept, packages
 
 
 def _is_unread(path: str) -> bool:
@@ -206,10 +231,9 @@ def _apt(options: Sequence[str], *words: str) -> str:
     raise EnvironmentLack(f"apt-get {words[0]}: {reason}", "apt-get update")
 
 
-def _data_of(package: Path, unpacked: Path) -> Path:
+def _data_of(package: Path, digest: str, unpacked: Path) -> Path:
     """The tar archive of a package's files."""
     what = f"the package {package.name}"
-    digest = file_digest(package)
     with package.open("rb") as file:
         magic = file.read(len(_AR_MAGIC))
         while magic == _AR_MAGIC and len(header := file.read(_AR_HEADER)) == _AR_HEADER:

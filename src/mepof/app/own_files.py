@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path, PurePosixPath
 
-from mepof.app.debian import package_files
+from mepof.app.debian import Package, package_files
 from mepof.app.image.layers import HIDDEN, without_link
 from mepof.app.image.model import OWN_INIT, Image
 from mepof.app.image.read import check_image, read_image, registry_remedy
@@ -146,8 +146,8 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
     return found
 
 
-def package_versions(app: OwnApp, arch: str) -> dict[str, str]:
-    """The version of each package of an app, and of what they depend on.
+def packages_of(app: OwnApp, arch: str) -> dict[str, Package]:
+    """Each package of an app, and of what they depend on, by name.
 
     Raises:
         InputError, EnvironmentLack: as of :func:`all_files`.
@@ -155,7 +155,7 @@ def package_versions(app: OwnApp, arch: str) -> dict[str, str]:
     return _packages(app, arch)[1]
 
 
-def _packages(app: OwnApp, arch: str) -> tuple[dict[str, Laid], dict[str, str]]:
+def _packages(app: OwnApp, arch: str) -> tuple[dict[str, Laid], dict[str, Package]]:
     return package_files(app.packages, app.leave_out, arch) if app.packages else ({}, {})
 
 

@@ -22,6 +22,7 @@ from mepof.device import labgrid
 from mepof.device.adb import AdbShell
 from mepof.device.fastboot import Fastboot
 from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, WorkError
+from mepof.home import home
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 Seconds = Annotated[float, Field(gt=0, le=3600)]
@@ -102,7 +103,7 @@ def list_path() -> Path:
     given = os.environ.get("MEPOF_PHONES")
     if given:
         return Path(given)
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or home() / ".config"
     return Path(config) / "mepof" / "phones.toml"
 
 

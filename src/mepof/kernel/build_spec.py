@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mepof.arch import Arch
@@ -25,11 +25,19 @@ class FileFlags:
             objects where that file does not exist.
         layout: they only lay out code, or keep a profile from a file: a build without them has the
             same blocks.
+        but: objects that do not get them, also by patterns of make; None where those that opt out
+            get flags against them instead (``BuildAddition.opt_out``).
     """
 
     objects: tuple[str, ...] | Path
     cflags: tuple[str, ...]
     layout: bool = False
+    # Not of the name that a fingerprint has: it is in the step's parameters, or found by it.
+    but: tuple[str, ...] | None = field(default=None, repr=False)
+
+    def except_for(self, objects: tuple[str, ...]) -> FileFlags:
+        """Those that further objects do not get, if that is how they opt out."""
+        return self if self.but is None else replace(self, but=(*self.but, *objects))
 
     def names(self) -> Sequence[str]:
         """The objects' paths, or make's pattern of all."""

@@ -222,7 +222,7 @@ def _as_earlier(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> ear
         *(() if held is None else (held,)),
     )
     laid = {each.name: overlay_digest((each.name,)) for each in overlays_of(spec, paths.tree)}
-    selected = [(each.names(), each.cflags) for each in spec.selected]
+    selected = [(each.names(), each.cflags, *(each.but or ())) for each in spec.selected]
     flags = (spec.cflags, spec.ldflags, spec.variables, selected)
     return earlier.Build(
         family=_digest(repr(family).encode()),

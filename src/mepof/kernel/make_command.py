@@ -118,12 +118,20 @@ def selection(selected: Sequence[FileFlags], toolchain: Toolchain) -> str:
         f"mepof-objects-{number} := {' '.join(each.names())}"
         for number, each in enumerate(selected)
     ]
+    lines += [
+        f"mepof-but-{number} := {' '.join(each.but)}"
+        for number, each in enumerate(selected)
+        if each.but
+    ]
 
     def chosen(flags: Iterable[Sequence[str]]) -> str:
         return " ".join(
-            f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(words)})"
+            f"$(if $(filter $(mepof-objects-{number}),{given(number)}),{' '.join(words)})"
             for number, words in enumerate(flags)
         )
+
+    def given(number: int) -> str:
+        return f"$(filter-out $(mepof-but-{number}),$1)" if selected[number].but else "$1"
 
     flags = [each.cflags for each in selected]
     lines += [

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import queue
 import re
 import shlex
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, WorkError
+from mepof.home import home
 from mepof.plan.archive import REMEDY
 from mepof.plan.disk_full import means_full
 
@@ -370,15 +370,15 @@ def _sftp(url: str) -> Any:
 
         def _connect(self) -> None:
             self.client = paramiko.SSHClient()
-            home = Path(os.environ.get("HOME") or Path.home()) / ".ssh"
+            own = home() / ".ssh"
             self.client.load_system_host_keys()
             with contextlib.suppress(OSError):
-                self.client.load_host_keys(str(home / "known_hosts"))
+                self.client.load_host_keys(str(own / "known_hosts"))
             self.client.set_missing_host_key_policy(_UnknownHost())
             asked = dict(self.ssh_kwargs)
             host = self.host
             with contextlib.suppress(OSError):
-                known = paramiko.SSHConfig.from_path(str(home / "config")).lookup(host)
+                known = paramiko.SSHConfig.from_path(str(own / "config")).lookup(host)
                 host = known.get("hostname", host)
                 asked.setdefault("port", int(known.get("port", 22)))
                 if "user" in known:

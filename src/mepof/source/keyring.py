@@ -13,6 +13,7 @@ from pydantic import RootModel
 
 from mepof.described import Described, read_described
 from mepof.errors import EnvironmentLack, InputError
+from mepof.home import home
 from mepof.process import find_tool
 from mepof.source.protocol import Workshop
 
@@ -92,8 +93,7 @@ def _candidates(stem: str) -> Iterator[Path]:
 
 def own_directory() -> Path:
     """Where a user puts keyrings for mepof."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path("~/.config").expanduser()) / "mepof" / "keyrings"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config") / "mepof" / "keyrings"
 
 
 def _remedy(name: str, signer: _Signer | None) -> str:

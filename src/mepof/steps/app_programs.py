@@ -11,7 +11,7 @@ from mepof.app.apps import BASE_MEMORY
 from mepof.app.laid import Laid, write_archive
 from mepof.app.launch import PROGRAM, command_files
 from mepof.app.own import OwnApp, check_program_arch
-from mepof.app.own_files import all_files, image_of, own_files, package_versions
+from mepof.app.own_files import all_files, image_of, own_files, packages_of
 from mepof.errors import InputError
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
@@ -51,7 +51,7 @@ class AppProgramsBody:
         return {
             "launch": _sources_digest(),
             **guest.identity(guest.target(asked.arch)),
-            **{f"package {name}": v for name, v in package_versions(app, asked.arch).items()},
+            **{f"package {name}": str(p) for name, p in packages_of(app, asked.arch).items()},
             **{f"/{path}": laid.digest() for path, laid in sorted(files.items())},
         }
 

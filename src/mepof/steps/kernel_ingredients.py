@@ -106,9 +106,9 @@ class Ingredients(Generic[In]):
             ),
             selected=(
                 *(each for option in chosen for each in option.files),
-                *addition.selected,
+                *(each.except_for(excluded) for each in addition.selected),
                 *self._of_profiled(chosen),
-                *([FileFlags(excluded, addition.opt_out)] if excluded else ()),
+                *([FileFlags(excluded, addition.opt_out)] if excluded and addition.opt_out else ()),
             ),
             profiles=addition.profiles,
             same_as=self.same_as,
@@ -126,7 +126,9 @@ class Ingredients(Generic[In]):
         """
         spec, profile = self.spec(), self.profile
         assert profile is not None
-        selected = [*spec.selected, FileFlags(opt_out.files, self.addition().opt_out, layout=True)]
+        selected = [each.except_for(opt_out.files) for each in spec.selected]
+        if flags := self.addition().opt_out:
+            selected.append(FileFlags(opt_out.files, flags, layout=True))
         profiles = dict(spec.profiles)
         for file, functions in opt_out.functions.items():
             for number, name in enumerate(self.asked.uses):

@@ -13,6 +13,7 @@ from pathlib import Path
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.android import AndroidApps, load_described
 from mepof.app.apps import Action, App, lacked, load_app, memory_of
+from mepof.app.laid import Laid, write_archive
 from mepof.app.launch import (
     ServiceFailure,
     check_action,
@@ -26,6 +27,7 @@ from mepof.app.launch import (
 from mepof.app.measured import case_ids
 from mepof.app.own import OwnApp, Setup, check_distinct_apps
 from mepof.app.own_files import check_distinct_files
+from mepof.app.packaged import BUSYBOX, packaged
 from mepof.app.service_logs import keep, logs_of, remedy_of, with_end
 from mepof.app.training import exercised, without
 from mepof.device import agent, module_archive, modules
@@ -106,6 +108,7 @@ class ProfileCollectBody:
             **SCENARIOS.identity(asked.scenario),
             **ALGORITHMS.identity(*((asked.algorithm,) if asked.algorithm else ())),
             "actions": sha256(repr(actions).encode()).hexdigest(),
+            **_shell(asked, apps)[1],
             **({"memory": str(memory_of(apps))} if needs else {}),
         }
 
@@ -148,6 +151,9 @@ class ProfileCollectBody:
         if scenario.interactive and not android:
             work = [agent.Shell()]
             context.note("this is the guest's console: run the workload, then leave with `exit`")
+        shell = context.work / "shell.cpio"
+        if laid := _shell(asked, apps)[0]:
+            write_archive(laid, shell)
         with_modules = module_archive.archive_of(asked.kernel) is not None
         before: tuple[agent.Request, ...] = ()
         read: tuple[agent.Request, ...] = ()
@@ -178,7 +184,10 @@ class ProfileCollectBody:
             interlude=Interlude(len(starts) + len(before), driver.drive) if android else None,
             record=asked.record,
             artifacts=asked.artifacts,
-            archives=archives(asked.suites, [app.programs for app in asked.apps]),
+            archives=(
+                *((shell,) if laid else ()),
+                *archives(asked.suites, [app.programs for app in asked.apps]),
+            ),
             memory=memory_of(apps),
             quiet_seconds=quiet_seconds(commands),
             cpus=asked.cpus,
@@ -312,13 +321,13 @@ def _android(asked: ProfileCollect[In], apps: Sequence[App]) -> tuple[AndroidApp
     return android
 
 
-def _require_shell(scenario: str, arch: str) -> None:
-    """Refuse an interactive scenario if the guest has no shell."""
-    if SCENARIOS.get(scenario).interactive and not guest.target(arch).shell:
-        raise InputError(
-            f"the scenario {scenario} needs a shell, which the {arch} guest does not have",
-            "choose another scenario",
-        )
+def _shell(
+    asked: ProfileCollect[In], apps: Sequence[App]
+) -> tuple[dict[str, Laid], dict[str, str]]:
+    """The shell that the user works in if the guest does not have one, and its package."""
+    at_console = SCENARIOS.get(asked.scenario).interactive and not _android(asked, apps)
+    missing = at_console and not guest.target(asked.arch).shell
+    return packaged((BUSYBOX,) if missing else (), asked.arch)
 
 
 def _apps(asked: ProfileCollect[In], files: Sequence[Path | None]) -> tuple[App, ...]:
@@ -362,7 +371,6 @@ def _actions(
     if _android(asked, apps):
         scenario.check_given(only_given(texts))
         return ()
-    _require_shell(asked.scenario, asked.arch)
     if asked.without and not scenario.interactive and not any(app.actions for app in apps):
         raise InputError(
             f"`set without {','.join(asked.without)}` leaves no action to train on",

@@ -116,18 +116,18 @@ class ReportBody:
 
 
 def _tools(run: JournalledRun) -> dict[str, str]:
-    """What a run was made with, by name. What apps lay into guests, of which each path is a name,
-    is one line: an app of packages has thousands of files. Their packages are another."""
+    """What a run was made with, by name. What apps and suites lay into guests, of which each path
+    is a name, is one line: an app of packages has thousands of files. Packages are another."""
     files = {name: value for name, value in run.tools.items() if name.startswith("/")}
     packages = {name: value for name, value in run.tools.items() if name.startswith("package ")}
     tools = {n: v for n, v in run.tools.items() if n not in files and n not in packages}
     if files:
         listing = "".join(f"{name} {value}\n" for name, value in sorted(files.items()))
         digest = sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
-        tools["apps' files"] = f"{len(files)}, SHA-256 of their listing {digest}"
+        tools["files in guests"] = f"{len(files)}, SHA-256 of their listing {digest}"
     if packages:
         versions = (f"{name.removeprefix('package ')} {v}" for name, v in packages.items())
-        tools["apps' packages"] = ", ".join(versions)
+        tools["packages in guests"] = ", ".join(versions)
     return tools
 
 

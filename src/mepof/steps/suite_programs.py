@@ -6,16 +6,14 @@ a suite must not rebuild kernels.
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from mepof.app.apps import programs_of
-from mepof.app.debian import package_files
-from mepof.app.laid import Laid, resolve, write_archive
+from mepof.app.laid import Laid, write_archive
 from mepof.app.own import HOST
-from mepof.app.starts import closure
+from mepof.app.packaged import BUSYBOX, packaged
 from mepof.device import ext4
 from mepof.errors import InputError
 from mepof.kernel.overlay import files_digest, native_directory
@@ -28,7 +26,6 @@ from mepof.suite.cases import Programs, Tool, load_suite, suite_names
 from mepof.toolchain import guest, shared_libraries
 
 _DIRECTORY = "suites"
-_BUSYBOX = Tool(path="/bin/busybox", package="busybox-static")
 _SHARED = ("suites/Makefile", "suites/*.[ch]", "abi/**/*")
 
 
@@ -65,7 +62,7 @@ class SuiteProgramsBody:
             for tool in programs.tools:
                 for path in shared_libraries.closure(tool.path, tool.package):
                     found[str(path)] = file_digest(path)
-        found |= {path: laid.digest() for path, laid in _packaged(programs, arch).items()}
+        found |= packaged(_packaged_tools(programs, arch), arch)[1]
         if programs.scratch:
             found |= ext4.identity()
         return found
@@ -92,29 +89,19 @@ class SuiteProgramsBody:
         if asked.arch == HOST:
             for tool in programs.tools:
                 files |= _libraries(tool.path, tool.package)
-        files |= _packaged(programs, asked.arch)
+        files |= packaged(_packaged_tools(programs, asked.arch), asked.arch)[0]
         if programs.scratch:
             image = ext4.make(programs.scratch, context.work, context.run)
             files[f"{_DIRECTORY}/scratch.blocks"] = Laid(image)
         write_archive(files, context.output / "archive.cpio")
 
 
-def _packaged(programs: Programs, arch: str) -> dict[str, Laid]:
-    """What programs need of Debian's packages for a guest that cannot have it from this machine."""
+def _packaged_tools(programs: Programs, arch: str) -> tuple[Tool, ...]:
+    """What a guest that cannot have it from this machine gets from Debian's packages."""
     tools = () if arch == HOST else programs.tools
     if programs.shell and not guest.target(arch).shell:
-        tools = (*tools, _BUSYBOX)
-    if not tools:
-        return {}
-    files, _ = package_files(tuple(sorted({tool.package for tool in tools})), (), arch)
-    found: dict[str, Laid] = {}
-    for tool in tools:
-        at = resolve(tool.path.lstrip("/"), files)
-        if at is None or at not in files:
-            raise InputError(f"the package {tool.package} for {arch} does not have {tool.path}")
-        found |= closure(f"{tool.path} of the package {tool.package}", at, files, arch)
-        found[tool.path.lstrip("/")] = found.pop(at)
-    return found
+        tools = (*tools, BUSYBOX)
+    return tools
 
 
 def _libraries(program: str, package: str) -> dict[str, Laid]:
@@ -126,15 +113,14 @@ def _libraries(program: str, package: str) -> dict[str, Laid]:
 
 
 def _laid(root: Path) -> dict[str, Laid]:
-    """What is below a directory, if there is one."""
+    """What is below a directory, if there is one, with modes that no umask decides."""
     found: dict[str, Laid] = {}
-    for relative, kind, status in walk(root) if root.is_dir() else ():
+    for relative, kind, _ in walk(root) if root.is_dir() else ():
         path = root / relative
         if kind == "link":
             found[relative] = Laid(link=str(path.readlink()))
         else:
-            mode = stat.S_IMODE(status.st_mode)
-            found[relative] = Laid(None if kind == "dir" else path, mode=mode)
+            found[relative] = Laid(None if kind == "dir" else path, executable=kind == "exec")
     return found
 
 

@@ -90,7 +90,9 @@ def test_what_an_algorithm_adds_is_there(name: str) -> None:
         assert path == Path("/p") / file
         assert f"{PROFILES}/{file}" in named
     assert named.count(f"{PROFILES}/") == sum(named.count(f"{PROFILES}/{f}") for f in used.profiles)
-    assert bool(used.opt_out) == (used.rewriting is None)
+    # A file can do without the profile: by flags, or because it is not given any.
+    opts_out = used.opt_out or any(each.but is not None for each in used.selected)
+    assert bool(opts_out) == (used.rewriting is None)
 
 
 def test_layouts_and_checksums_name_no_functions() -> None:

@@ -7,12 +7,14 @@ import lzma
 import os
 import tarfile
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from mepof.app import debian
 from mepof.app.debian import package_files
+from mepof.app.laid import Member
 from mepof.errors import EnvironmentLack, InputError, WorkError
 
 # Says what it is asked, and downloads by copying.
@@ -80,14 +82,23 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_packages_come_with_what_they_depend_on_and_without_manuals(room: Path) -> None:
-    files, versions = package_files(("tool",), (), "x86-64")
+    files, packages = package_files(("tool",), (), "x86-64")
     given = {path: laid.content() for path, laid in files.items() if laid.link is None}
     assert given == {
         "usr/lib/libx": b"x",
         "usr/bin/tool": b"t",
         "usr/share/tool": b"data",
     }
-    assert versions == {"libx": "2:1.0-1", "tool": "3"}
+    assert {name: package.version for name, package in packages.items()} == {
+        "libx": "2:1.0-1",
+        "tool": "3",
+    }
+    archive = (room / "debs/tool_3_all.deb").read_bytes()
+    assert packages["tool"].digest == sha256(archive).hexdigest()
+    tools = [laid.source for path, laid in files.items() if path.endswith("tool")]
+    assert {each.archive for each in tools if isinstance(each, Member)} == {
+        packages["tool"].contents
+    }
     package_files.cache_clear()
     (room / "offline").touch()
     assert package_files(("tool",), (), "x86-64")[0] == files

@@ -14,7 +14,7 @@ from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
 from mepof import arch
 from mepof.kernel import kbuild, make_command, overlay
-from mepof.kernel.build_spec import BuildPaths, BuildSpec
+from mepof.kernel.build_spec import BuildPaths, BuildSpec, FileFlags
 from mepof.process import Completed, run
 from mepof.toolchain import programs
 from mepof.toolchain.named import select
@@ -167,3 +167,15 @@ def test_a_kernels_own_ways_to_use_profiles_are_left_off(tmp_path: Path) -> None
     fragments = BuildSpec(arch.get("arm64"), (tmp_path / "gki.config",)).configuration()
     asked = {setting.symbol: setting.value for setting in fragments.settings}
     assert asked == {"AUTOFDO_CLANG": "n", "PROPELLER_CLANG": "n", "NET": "y"}
+
+
+def test_objects_do_not_get_flags_that_they_opt_out_of(tmp_path: Path) -> None:
+    flags = [
+        FileFlags(("fs/a.o", "fs/b.o", "mm/a.o"), ("-fa", "-fb"), but=("fs/%", "mm/b.o")),
+        FileFlags(("fs/a.o",), ("-fc",)),
+    ]
+    text = make_command.selection(flags, select("gcc"))
+    shown = "$(info $(call mepof-selected,fs/a.o);$(call mepof-selected,mm/a.o))"
+    (tmp_path / "Makefile").write_text(f"{text}{shown}\nall: ;\n")
+    said = run(["make", "-s", "-C", tmp_path]).output
+    assert [part.split() for part in said.strip().split(";")] == [["-fc"], ["-fa", "-fb"]]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mepof.app import own_files
+from mepof.app.debian import Package
 from mepof.app.image.model import Image
 from mepof.device import agent
 from mepof.errors import InputError, WorkError
@@ -115,15 +116,15 @@ def test_every_file_that_is_laid_in_is_part_of_the_identity(description: Path, c
     assert BODY.identity(step(description)) != before
 
 
-def test_the_versions_of_packages_are_part_of_the_identity(
+def test_packages_are_part_of_the_identity(
     description: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    versions = {"libc6": "2.36-9", "shop": "1.0-1"}
-    monkeypatch.setattr(own_files, "package_files", lambda *asked: ({}, versions))
+    packages = {"shop": Package("1.0-1", "2f", Path("data.tar"))}
+    monkeypatch.setattr(own_files, "package_files", lambda *asked: ({}, packages))
     description.write_text(f'packages = ["shop"]\n{DESCRIPTION}')
     before = BODY.identity(step(description))
-    assert (before["package libc6"], before["package shop"]) == ("2.36-9", "1.0-1")
-    versions["shop"] = "1.0-2"
+    assert before["package shop"] == "1.0-1 (SHA-256 2f)"
+    packages["shop"] = Package("1.0-2", "2f", Path("data.tar"))
     assert BODY.identity(step(description)) != before
 
 

@@ -11,9 +11,8 @@ import pytest
 from mepof import arch
 from mepof.errors import EnvironmentLack, InputError
 from mepof.plan.body import StepContext
-from mepof.plan.model import Input, Step, StepInput
-from mepof.spec.profile_collect import ProfileCollect
-from mepof.steps import guest, profile_collect
+from mepof.plan.model import Step
+from mepof.steps import guest
 from mepof.toolchain import guest as target
 
 CROSS = "aarch64-linux-gnu-gcc"
@@ -111,21 +110,3 @@ def test_an_arm64_guest_is_cross_built_and_has_no_shell(path: Path, tmp_path: Pa
     assert f"GUEST_CC={CROSS}".encode() in initramfs
     assert b"bin/kbench" in initramfs
     assert b"busybox" not in initramfs
-
-
-def test_an_interactive_scenario_is_refused_if_the_guest_has_no_shell() -> None:
-    collect = ProfileCollect[Input](
-        algorithm="pgo",
-        scenario="manual",
-        apps=(),
-        actions=1,
-        arch="arm64",
-        device="qemu",
-        seed=1,
-        kernel=StepInput("build"),
-        guest=StepInput("guest"),
-    )
-    with pytest.raises(
-        InputError, match="manual needs a shell, which the arm64 guest does not have"
-    ):
-        profile_collect.BODY.identity(collect.step("x"))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mepof.app.laid import Laid
 from mepof.device import agent
 from mepof.device.observation import Branches
 from mepof.device.protocol import DEVICES
@@ -18,7 +19,7 @@ from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.steps import (
     profile_collect,
 )
-from mepof.suite.cases import load_suite
+from mepof.suite.cases import Tool, load_suite
 
 from .room import FakeDevice, Room, register, well
 
@@ -266,6 +267,27 @@ def test_a_training_on_a_suite_depends_on_the_memory_that_the_suite_needs(
     assert "memory" not in profile_collect.BODY.identity(
         Step("c", "profile-collect", COLLECT, BUILT)
     )
+
+
+@pytest.mark.parametrize("arch", ["arm64", "x86-64"])
+def test_a_guest_without_a_shell_gets_one_where_the_user_works_at_its_console(
+    room: Room, device: FakeDevice, monkeypatch: pytest.MonkeyPatch, arch: str
+) -> None:
+    def packaged(tools: tuple[Tool, ...], of: str) -> tuple[dict[str, Laid], dict[str, str]]:
+        assert of == arch
+        return {t.path.lstrip("/"): Laid(b"shell") for t in tools}, {t.package: "1" for t in tools}
+
+    monkeypatch.setattr(profile_collect, "packaged", packaged)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    device.answer = lambda asked: (
+        agent.ShellResult(0) if isinstance(asked, agent.Shell) else well(asked)
+    )
+    given = {**COLLECT, "arch": arch, "scenario": "manual", "apps": []}
+    collect(room, device, given)
+    laid = [path.read_bytes() for path in device.sessions[0].archives]
+    assert [b"bin/busybox\0" in each for each in laid] == [True] * (arch == "arm64")
+    identity = profile_collect.BODY.identity(Step("c", "profile-collect", given, BUILT))
+    assert ("busybox-static" in identity) == (arch == "arm64")
 
 
 def test_the_manual_scenario_needs_a_terminal(

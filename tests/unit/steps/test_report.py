@@ -101,8 +101,8 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     listing = "/etc directory 755 0:0\n/etc/passwd file 644 0:0 1f\n"
     assert made.provenance.tools == {
         "clang": "22",
-        "apps' files": f"2, SHA-256 of their listing {sha256(listing.encode()).hexdigest()}",
-        "apps' packages": "libpq5 15.14-0+deb12u1, postgresql-15 15.14-0+deb12u1",
+        "files in guests": f"2, SHA-256 of their listing {sha256(listing.encode()).hexdigest()}",
+        "packages in guests": "libpq5 15.14-0+deb12u1, postgresql-15 15.14-0+deb12u1",
     }
     assert [(goal.image, goal.title, goal.met) for goal in made.goals] == [
         ("b", "worst -1 kernel_cycles", True),

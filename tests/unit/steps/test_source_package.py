@@ -15,10 +15,13 @@ from mepof.errors import InputError, WorkError
 from mepof.kernel.description import Safety
 from mepof.kernel.safeguard import OptOut
 from mepof.plan.model import HostInput, Json, Step
+from mepof.process import run
 from mepof.spec.kernel_build import Instrumented, KernelBuild
 from mepof.steps.kernel_ingredients import Ingredients
 from mepof.steps.kernel_package import BODY
 from mepof.toolchain.clang import Clang
+from mepof.toolchain.named import select
+from mepof.toolchain.protocol import Tools
 
 from .room import Room
 from .test_kernel_build import BASE
@@ -130,6 +133,23 @@ def test_profiles_without_some_functions_are_of_the_kind_that_they_were_made_of(
     others = (*ALGORITHMS.get("propeller").profile_names, "spared-0123abcd-1")
     assert [*map(build.are_counts, counts)] == [True, True]
     assert not any(map(build.are_counts, others))
+
+
+def test_what_stays_out_of_gccs_samples_is_not_given_their_flags(tmp_path: Path) -> None:
+    asked = KernelBuild[HostInput](
+        arch="x86-64",
+        toolchain="gcc",
+        config=(),
+        options=(),
+        source=HostInput("/tree"),
+        uses=("gcc-autofdo",),
+        exclude=("init/%",),
+    )
+    toolchain = select("gcc")
+    build = Ingredients(asked, (), tmp_path, Use(toolchain, None))
+    assert [each.but for each in build.spec().selected] == [("init/%",)]
+    made = build.without(OptOut(files=("kernel/b.o",)), tmp_path, Tools(toolchain, run))
+    assert [each.but for each in made.selected] == [("init/%", "kernel/b.o")]
 
 
 @pytest.mark.parametrize(

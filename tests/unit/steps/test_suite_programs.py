@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import struct
 from pathlib import Path
 
 import pytest
 
 from mepof.app.laid import Laid
+from mepof.app.packaged import BUSYBOX
 from mepof.errors import InputError
 from mepof.kernel.overlay import native_directory
 from mepof.plan.model import Step
 from mepof.steps import suite_programs
 from mepof.steps.guest import BODY as GUEST
-from mepof.steps.suite_programs import BODY
+from mepof.steps.suite_programs import BODY, _packaged_tools
 from mepof.suite.cases import Programs, Tool
 
 from .room import Room
@@ -55,43 +55,38 @@ def test_a_jvm_and_its_libraries_are_laid_beside_the_program(room: Room) -> None
     assert b"suite-programs-work" not in made.partition(b"TRAILER!!!")[0]
 
 
+def test_a_tree_has_the_same_modes_under_every_umask(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir(mode=0o700)
+    for name, mode in (("bin/java", 0o700), ("bin/list", 0o400)):
+        (tmp_path / name).touch(mode)
+    modes = {path: laid.permissions for path, laid in suite_programs._laid(tmp_path).items()}
+    assert modes == {"bin": 0o755, "bin/java": 0o755, "bin/list": 0o644}
+
+
 def test_a_suite_is_refused_on_an_architecture_without_programs() -> None:
     with pytest.raises(InputError, match="the suite jni has no programs for arm64"):
         BODY.identity(step("jni", "arm64"))
 
 
-@pytest.mark.parametrize("top", ["", "usr/"])
-def test_guests_of_another_architecture_get_what_scripts_need_from_its_packages(
-    monkeypatch: pytest.MonkeyPatch, top: str
+def test_guests_of_another_architecture_get_programs_from_its_packages(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[tuple[object, ...]] = []
-    path = f"{top}bin/busybox"
-    link = {"bin": Laid(link="usr/bin")} if top else {}
+    asked: list[tuple[tuple[Tool, ...], str]] = []
 
-    def package_files(names: tuple[str, ...], left_out: tuple[str, ...], arch: str) -> object:
-        asked.append((names, left_out, arch))
-        return {**link, path: Laid(program(183), executable=True)}, {}
+    def packaged(tools: tuple[Tool, ...], arch: str) -> tuple[dict[str, Laid], dict[str, str]]:
+        asked.append((tools, arch))
+        return {"bin/made": Laid(b"made")}, {"package made": "1 (SHA-256 2f)"}
 
-    monkeypatch.setattr(suite_programs, "package_files", package_files)
-    scripts = Programs(native="unixbench", shell=True)
-    assert list(suite_programs._packaged(scripts, "arm64")) == ["bin/busybox"]
-    assert asked == [(("busybox-static",), (), "arm64")]
-    assert not suite_programs._packaged(scripts, "x86-64")  # in every guest
-    assert not suite_programs._packaged(Programs(native="threads"), "arm64")
-
-
-def test_a_package_without_the_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    tools = Programs(tool=(Tool(path="/usr/bin/fio", package="fio"),))
-    monkeypatch.setattr(suite_programs, "package_files", lambda *_: ({}, {}))
-    with pytest.raises(InputError, match="the package fio for arm64 does not have /usr/bin/fio"):
-        suite_programs._packaged(tools, "arm64")
-    assert not suite_programs._packaged(tools, "x86-64")  # this machine's own
-
-
-def program(machine: int) -> bytes:
-    """The ELF header (System V ABI) of a static program, by its `e_machine`."""
-    identity = b"\x7fELF\x02\x01\x01" + bytes(9)
-    return identity + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
+    monkeypatch.setattr(suite_programs, "packaged", packaged)
+    identity = BODY.identity(step("unixbench", "arm64"))
+    assert identity["package made"] == "1 (SHA-256 2f)"
+    assert not [name for name in identity if "bin/made" in name]
+    tool = Tool(path="/usr/bin/fio", package="fio")
+    suites = {"scripts": Programs(shell=True), "tools": Programs(tool=(tool,))}
+    assert asked.pop() == ((BUSYBOX,), "arm64")
+    assert [
+        _packaged_tools(suite, arch) for suite in suites.values() for arch in ("arm64", "x86-64")
+    ] == [(BUSYBOX,), (), (tool,), ()]
 
 
 @musl
