@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from mepof import arch as architectures
 from mepof.app.apps import programs_of
 from mepof.app.debian import package_files
 from mepof.app.laid import Laid, resolve, write_archive
-from mepof.app.own import HOST
 from mepof.app.starts import closure
 from mepof.device import ext4
 from mepof.errors import InputError
@@ -61,7 +61,7 @@ class SuiteProgramsBody:
         for builder in programs.builders:
             program = find_tool(builder.path, f"apt-get install {builder.package}")
             found[builder.path] = version_line(program)
-        if arch == HOST:
+        if arch == architectures.host():
             for tool in programs.tools:
                 for path in shared_libraries.closure(tool.path, tool.package):
                     found[str(path)] = file_digest(path)
@@ -89,7 +89,7 @@ class SuiteProgramsBody:
             del files[str(made).lstrip("/")]
             files[f"{_DIRECTORY}/{programs.native}"] = Laid(made, executable=True)
             files |= _laid(context.work / f"{programs.native}.tree")
-        if asked.arch == HOST:
+        if asked.arch == architectures.host():
             for tool in programs.tools:
                 files |= _libraries(tool.path, tool.package)
         files |= _packaged(programs, asked.arch)
@@ -101,7 +101,7 @@ class SuiteProgramsBody:
 
 def _packaged(programs: Programs, arch: str) -> dict[str, Laid]:
     """What programs need of Debian's packages for a guest that cannot have it from this machine."""
-    tools = () if arch == HOST else programs.tools
+    tools = () if arch == architectures.host() else programs.tools
     if programs.shell and not guest.target(arch).shell:
         tools = (*tools, _BUSYBOX)
     if not tools:
