@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from mepof import arch as architectures
 from mepof.app.apps import Action, App, app_names
 from mepof.described import (
     Described,
@@ -23,9 +24,6 @@ from mepof.described import (
 from mepof.errors import InputError
 from mepof.suite.cases import MIN_MEMORY
 from mepof.toml_lines import Location
-
-#: Of this machine, whose programs `[[program]]` takes.
-HOST = "x86-64"
 
 #: MiB of a guest.
 MAX_MEMORY = 64 * 1024
@@ -332,7 +330,7 @@ def check_distinct_apps(apps: Sequence[App]) -> None:
 
 def check_program_arch(app: OwnApp, arch: str) -> None:
     """Refuse programs of this machine for a guest of another architecture."""
-    if app.programs and arch != HOST:
+    if app.programs and arch != architectures.host():
         raise InputError(
             f"the app {app.title} takes {app.programs[0].path} from this machine, "
             f"which does not run on {arch}",

@@ -13,7 +13,6 @@ from elftools.elf.elffile import ELFFile
 
 from mepof import arch as architectures
 from mepof.app.laid import Laid, resolve
-from mepof.app.own import HOST
 from mepof.errors import InputError
 from mepof.toolchain import shared_libraries
 
@@ -122,7 +121,7 @@ def closure(
                 remedy = (
                     f"lay it there by {_packages_with(PurePosixPath(name).name)} or `directory`"
                 )
-                if arch == HOST:
+                if arch == architectures.host():
                     remedy += "; `[[program]]` takes a program of this machine with what it needs"
                 raise InputError(f"{what} needs {name}, which is not in the guest", remedy)
             reached |= present

@@ -1,7 +1,8 @@
 """Architectures: one record each, ``NAME.toml`` beside this module, found by its G4 name.
 
 A port begins with what kbuild needs to know, and gains a stage with each further section:
-``guest`` builds the programs of a guest, ``machine`` boots it, ``pages`` models its PMU
+``guest`` builds the programs of a guest (``native`` on a machine of the same architecture,
+``cross`` elsewhere), ``machine`` boots it, ``pages`` models its PMU
 (docs/porting.md).
 """
 
@@ -71,6 +72,18 @@ class Guest(Described):
     def library_remedy(self) -> str:
         """The command that installs the compiler for libraries."""
         return "apt-get install " + " ".join(self.library_packages)
+
+
+class Guests(Described):
+    """What builds the programs of a guest, by the machine on which they are built.
+
+    Attributes:
+        native: on a machine of the guest's architecture.
+        cross: on any other.
+    """
+
+    native: Guest | None = None
+    cross: Guest | None = None
 
 
 class Bus(Described):
@@ -204,7 +217,7 @@ class Arch(Named):
     toolchains: tuple[str, ...] = ()
     compiler_links: bool = Field(default=False, alias="compiler-links")
     frees_init: bool = Field(default=True, alias="frees-init")
-    guest: Guest | None = None
+    guests: Guests = Field(default=Guests(), alias="guest")
     machine: Machine | None = None
     pages: Pages | None = None
 
@@ -216,6 +229,11 @@ class Arch(Named):
     def built_by(self, family: str) -> bool:
         """Whether a family of toolchains builds kernels for it."""
         return not self.toolchains or family in self.toolchains
+
+    @property
+    def guest(self) -> Guest | None:
+        """What builds a guest's programs on this machine; None where nothing does."""
+        return self.guests.native if self.is_native else self.guests.cross
 
     @property
     def guest_debian(self) -> str | None:
@@ -255,3 +273,8 @@ def get(name: str) -> Arch:
 def records() -> tuple[Arch, ...]:
     """Every architecture, sorted by name."""
     return tuple(map(get, names()))
+
+
+def host() -> str | None:
+    """The architecture whose guests run programs of this machine; None if mepof has none."""
+    return next((each.name for each in records() if each.is_native and each.machine), None)

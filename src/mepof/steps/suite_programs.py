@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from mepof import arch as architectures
 from mepof.app.apps import programs_of
 from mepof.app.laid import Laid, write_archive
-from mepof.app.own import HOST
 from mepof.app.packaged import BUSYBOX, packaged
 from mepof.device import ext4
 from mepof.errors import InputError
@@ -58,7 +58,7 @@ class SuiteProgramsBody:
         for builder in programs.builders:
             program = find_tool(builder.path, f"apt-get install {builder.package}")
             found[builder.path] = version_line(program)
-        if arch == HOST:
+        if arch == architectures.host():
             for tool in programs.tools:
                 for path in shared_libraries.closure(tool.path, tool.package):
                     found[str(path)] = file_digest(path)
@@ -86,7 +86,7 @@ class SuiteProgramsBody:
             del files[str(made).lstrip("/")]
             files[f"{_DIRECTORY}/{programs.native}"] = Laid(made, executable=True)
             files |= _laid(context.work / f"{programs.native}.tree")
-        if asked.arch == HOST:
+        if asked.arch == architectures.host():
             for tool in programs.tools:
                 files |= _libraries(tool.path, tool.package)
         files |= packaged(_packaged_tools(programs, asked.arch), asked.arch)[0]
@@ -98,7 +98,7 @@ class SuiteProgramsBody:
 
 def _packaged_tools(programs: Programs, arch: str) -> tuple[Tool, ...]:
     """What a guest that cannot have it from this machine gets from Debian's packages."""
-    tools = () if arch == HOST else programs.tools
+    tools = () if arch == architectures.host() else programs.tools
     if programs.shell and not guest.target(arch).shell:
         tools = (*tools, BUSYBOX)
     return tools

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from platform import machine
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
@@ -14,7 +15,9 @@ from elftools.elf.segments import InterpSegment
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import of_machine, run
 
-_LISTED = re.compile(r"^\s*(\S+) \(libc6,x86-64.*\) => (\S+)$")
+_LISTED = re.compile(r"^\s*(\S+) \(libc6,([\w-]+).*\) => (\S+)$")
+#: What ldconfig calls a machine (glibc's elf/cache.c).
+_NAMES = {"x86_64": "x86-64", "aarch64": "AArch64"}
 
 
 @of_machine
@@ -109,9 +112,18 @@ def _texts(dynamic: DynamicSection, tag: str) -> list[str]:
 @of_machine
 @cache
 def _cache() -> dict[str, Path]:
-    """Files by library name, as in the dynamic linker's cache; the first of a name counts."""
-    listed: dict[str, Path] = {}
-    for line in run(["/sbin/ldconfig", "-p"]).output.splitlines():
-        if (match := _LISTED.match(line)) is not None:
-            listed.setdefault(match[1], Path(match[2]))
-    return listed
+    """Files by library name, as in the dynamic linker's cache."""
+    return listed(run(["/sbin/ldconfig", "-p"]).output, machine())
+
+
+def listed(text: str, cpu: str) -> dict[str, Path]:
+    """Files by library name, of what ``ldconfig -p`` lists; the first of a name counts.
+
+    Args:
+        cpu: whose libraries, as ``uname -m`` prints it.
+    """
+    found: dict[str, Path] = {}
+    for line in text.splitlines():
+        if (match := _LISTED.match(line)) is not None and match[2] == _NAMES.get(cpu):
+            found.setdefault(match[1], Path(match[3]))
+    return found

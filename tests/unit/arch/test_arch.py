@@ -99,6 +99,22 @@ def test_what_boots_has_programs_to_boot_with() -> None:
     assert all(each.guest is not None for each in arch.records() if each.machine is not None)
 
 
+@pytest.mark.parametrize(
+    ("cpu", "host", "crossed"), [("x86_64", "x86-64", "arm64"), ("aarch64", "arm64", "x86-64")]
+)
+def test_a_guest_of_this_machines_architecture_is_not_crossed(
+    monkeypatch: pytest.MonkeyPatch, cpu: str, host: str, crossed: str
+) -> None:
+    monkeypatch.setattr(arch, "machine", lambda: cpu)
+    assert arch.host() == host
+    own, other = arch.get(host).guest, arch.get(crossed).guest
+    assert own is not None and own.compiler == "musl-gcc" and own.shell
+    assert other is not None and not other.shell
+    assert other.compiler == f"{arch.get(crossed).cross_prefix}gcc"
+    arm = arch.get("arm").guest
+    assert arm is not None and arm.compiler == "arm-linux-gnueabi-gcc"
+
+
 def test_an_unknown_architecture_names_the_known_ones() -> None:
     with pytest.raises(InputError, match="unknown architecture `riscv`") as caught:
         arch.get("riscv")

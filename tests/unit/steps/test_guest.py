@@ -59,7 +59,7 @@ def step(arch: str) -> Step:
 def test_an_architecture_without_guest_programs_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bare = arch.get("arm").model_copy(update={"guest": None})
+    bare = arch.get("arm").model_copy(update={"guests": arch.Guests()})
     monkeypatch.setattr(arch, "get", lambda name: bare)
     with pytest.raises(InputError, match="no guest programs for arm yet"):
         guest.BODY.identity(step("arm"))

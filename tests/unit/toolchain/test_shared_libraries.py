@@ -9,7 +9,7 @@ import pytest
 
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
-from mepof.toolchain.shared_libraries import closure
+from mepof.toolchain.shared_libraries import closure, listed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads ELF programs")
 
@@ -21,6 +21,16 @@ def test_a_program_comes_with_its_interpreter_and_all_that_the_linker_would_load
     loaded = {word for word in run(["ldd", "/usr/bin/make"]).output.split() if word[0] == "/"}
     assert {Path(name).name for name in loaded} <= {path.name for path in found}
     assert all(path.is_file() for path in found)
+
+
+def test_libraries_of_other_architectures_are_passed_over() -> None:
+    text = """3 libs found in cache `/etc/ld.so.cache'
+\tlibm.so.6 (libc6,AArch64, OS ABI: Linux 3.7.0) => /lib/aarch64-linux-gnu/libm.so.6
+\tlibm.so.6 (libc6,x86-64) => /lib/x86_64-linux-gnu/libm.so.6
+\tlibm.so.6 (libc6) => /lib/i386-linux-gnu/libm.so.6
+"""
+    for cpu in ("x86_64", "aarch64"):
+        assert listed(text, cpu) == {"libm.so.6": Path(f"/lib/{cpu}-linux-gnu/libm.so.6")}
 
 
 def test_a_missing_program_names_its_package() -> None:

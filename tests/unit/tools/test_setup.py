@@ -181,6 +181,16 @@ def test_what_arm64_needs_is_installed_on_demand(machine: Machine) -> None:
     ]
 
 
+def test_on_arm64_guests_of_x86_64_are_the_crossed_ones(machine: Machine) -> None:
+    machine.program("uname", "echo aarch64")
+    done = machine.setup(MEPOF_SETUP_ARM64="1", MEPOF_SETUP_GCC="1")
+    assert done.returncode == 0, done.stderr
+    wanted = {"gcc-x86-64-linux-gnu", "libc6-dev-amd64-cross", "gcc-12-plugin-dev-x86-64-linux-gnu"}
+    installed = {word for call in machine.calls() for word in call.split()}
+    assert wanted <= installed
+    assert not any("aarch64" in word or "arm64" in word for word in installed)
+
+
 def test_what_gccs_plug_ins_need_is_installed_on_demand(machine: Machine) -> None:
     done = machine.setup(MEPOF_SETUP_GCC="1")
     assert done.returncode == 0, done.stderr
