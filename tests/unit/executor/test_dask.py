@@ -15,10 +15,10 @@ import pytest
 
 from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, StoreFull, WorkError
 from mepof.events import Event, StepFailed, StepNote
-from mepof.executor import carried, dask
+from mepof.executor import carried, dask, on_cluster
 from mepof.executor.carried import Where, packed, unpacked
-from mepof.executor.dask import OnCluster
 from mepof.executor.offers import SHARE, memory_of_machine, waits, wanted_of
+from mepof.executor.on_cluster import OnCluster
 from mepof.plan.body import Resources
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.model import HostInput, Json, Plan, Step
@@ -171,7 +171,7 @@ def test_a_host_input_that_differs_on_the_worker_is_named(farm: Farm, tmp_path: 
 def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "_WAITING_SECONDS", 0.2)
+    monkeypatch.setattr(on_cluster, "WAITING_SECONDS", 0.2)
     cancel = threading.Event()
 
     def hear(event: Event) -> None:
