@@ -19,6 +19,7 @@ from typing import Any
 from mepof.device.flashing import permitted
 from mepof.errors import MepofError, StoreFull, WorkError
 from mepof.events import Event, Sink, StepNote, StepProgress
+from mepof.executor.runs import Busy, held, stop_of, watch
 from mepof.executor.stores import default_shared
 from mepof.plan.action import Action, Artifact
 from mepof.plan.body import Elsewhere, Resources, StepBody
@@ -74,6 +75,7 @@ class Request:
         client: the stores of who asks.
         log: path of the step's log there.
         flash: who asks lets it flash phones.
+        asker: Dask's name of who asks.
     """
 
     run: str
@@ -87,6 +89,7 @@ class Request:
     client: Where
     log: str
     flash: bool
+    asker: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class Answer:
         cached: it was in the worker's store.
         error: why it failed, pickled.
         unfit: the worker cannot do such a step, or has a full disk: try another one.
+        busy: it keeps the device for another run: ask again.
         log: the end of the step's log.
         where: the worker's stores.
     """
@@ -110,6 +114,7 @@ class Answer:
     cached: bool = False
     error: bytes | None = None
     unfit: bool = False
+    busy: bool = False
     log: bytes = b""
     where: Where | None = None
 
@@ -123,19 +128,6 @@ class Unfit(WorkError):
     """This worker cannot perform the step, and another one may."""
 
 
-_CANCELS: dict[str, threading.Event] = {}
-
-
-def stop_of(run: str) -> threading.Event:
-    """Is set when a run is interrupted."""
-    return _CANCELS.setdefault(run, threading.Event())
-
-
-def cancel(run: str) -> None:
-    """Interrupt the steps of a run on this worker."""
-    stop_of(run).set()
-
-
 def perform(request: Request, parts: Elsewhere | None = None) -> Answer:
     """Perform a step in this process, which is a worker.
 
@@ -144,7 +136,8 @@ def perform(request: Request, parts: Elsewhere | None = None) -> Answer:
     """
 
     def whole(job: Job, store: Store, log: Path, emit: Sink, stop: threading.Event) -> Answer:
-        done = execute(replace(job, parts=parts), store, emit, stop)
+        with held(request.run, job.resources.device):
+            done = execute(replace(job, parts=parts), store, emit, stop)
         return Answer("", done.action, cached=done.cached)
 
     return _answered(request, request.step.id, whole)
@@ -174,6 +167,7 @@ def _answered(
 
     worker = get_worker()
     stop = stop_of(request.run)
+    watch(worker, request.asker, request.run)
     try:
         store = worker_store()
     except (MepofError, OSError) as error:
@@ -187,6 +181,8 @@ def _answered(
         job = _job(request, store, where, stop)
         with permitted(request.flash):
             made = make(job, store, log, _Events(worker.log_event, request.run), stop)
+    except Busy:
+        return Answer(worker.address, busy=True)
     except (Unfit, StoreFull) as error:
         return Answer(worker.address, error=packed(error), unfit=True, where=where)
     except Exception as error:

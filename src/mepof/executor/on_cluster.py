@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,16 @@ from mepof.executor.carried import Answer, Bodies, Request, Where
 from mepof.executor.cluster import MAX_DEATHS
 from mepof.executor.offers import has, offered, room, waits, wanted_of
 from mepof.executor.parts import Spread, perform_spread
+from mepof.executor.runs import cancel as cancel_on_worker
+from mepof.executor.runs import end as end_on_worker
 from mepof.plan.body import TERMINAL
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.shared import SharedStore
 from mepof.plan.store import ArtifactLost, Store
 
 _POLL_SECONDS = 0.2
+# After which a worker that keeps a device for another run is asked again.
+_BUSY_SECONDS = 2.0
 WAITING_SECONDS = 2.0
 """A step that nobody can take is reported, and looked at again, this often."""
 
@@ -44,6 +48,18 @@ class LostScheduler(EnvironmentLack):
 
 class WorkersDied(WorkError):
     """So many workers died with the step that it seems to be at fault."""
+
+
+@dataclass
+class _Home:
+    """Where the steps of a run that claim a device run, one at a time.
+
+    Attributes:
+        worker: its address; empty before the first of them has run.
+    """
+
+    worker: str = ""
+    using: threading.Lock = field(default_factory=threading.Lock)
 
 
 class OnCluster:
@@ -65,6 +81,7 @@ class OnCluster:
         self._run = uuid.uuid4().hex
         self._made_by: dict[str, str] = {}
         self._distrusted: set[str] = set()
+        self._homes: dict[str, _Home] = {}  # by the device's name
         self._begun: dict[str, int] = {}
         self._most = 0  # workers, at any time
         self._asking = threading.Lock()
@@ -74,7 +91,7 @@ class OnCluster:
 
     @contextlib.contextmanager
     def heard(self, sink: Sink) -> Iterator[None]:
-        """Pass on the events of workers while the block runs."""
+        """Pass on the events of workers while the block runs; after it, workers keep nothing."""
         name = carried.topic(self._run)
 
         def hear(event: tuple[float, dict[str, Any]]) -> None:
@@ -89,6 +106,16 @@ class OnCluster:
             yield
         finally:
             self._client.unsubscribe_topic(name)
+            if self._homes:
+                # A worker that has not answered yet may be any.
+                where = [each.worker for each in self._homes.values()]
+                with contextlib.suppress(Exception):  # they end it when they see that we are gone
+                    self._client.run(
+                        end_on_worker,
+                        self._run,
+                        workers=where if all(where) else None,
+                        on_error="ignore",
+                    )
 
     def __call__(
         self, job: Job, store: Store, emit: Callable[[Event], None], cancel: threading.Event
@@ -100,9 +127,41 @@ class OnCluster:
         """
         if job.journal is not None or TERMINAL in job.body.resources(job.step).needs:
             return execute(job, store, emit, cancel)
+        device = job.body.resources(job.step).device
+        if device is None or device.release is None:
+            return self._performed(job, store, emit, cancel, None)
+        home = self._homes.setdefault(device.name, _Home())
+        # All of them run where the first one runs, which keeps the device for us.
+        while not home.using.acquire(timeout=_POLL_SECONDS):
+            if cancel.is_set():
+                raise Interrupted("interrupted")
+        try:
+            return self._performed(job, store, emit, cancel, home)
+        finally:
+            home.using.release()
+
+    def _performed(
+        self,
+        job: Job,
+        store: Store,
+        emit: Callable[[Event], None],
+        cancel: threading.Event,
+        home: _Home | None,
+    ) -> Done:
+        said = False
         unfit: dict[str, Exception] = {}
         while True:
-            answer = self._ask(job, store, unfit, emit, cancel)
+            answer = self._ask(job, store, unfit, emit, cancel, home)
+            if answer.busy:
+                if not said:
+                    emit(StepNote(job.step.id, "waiting: another run uses the device"))
+                said = True
+                self._begun.pop(job.step.id, None)
+                if cancel.wait(_BUSY_SECONDS):
+                    raise Interrupted("interrupted")
+                continue
+            if home is not None:
+                home.worker = answer.worker
             if answer.unfit:
                 unfit[answer.worker] = failure = answer.failure()
                 if isinstance(failure, StoreFull):
@@ -149,8 +208,13 @@ class OnCluster:
         unfit: Mapping[str, Exception],
         emit: Callable[[Event], None],
         cancel: threading.Event,
+        home: _Home | None,
     ) -> Answer:
-        """Have a worker perform a step, any but those that are unfit or distrusted."""
+        """Have a worker perform a step, any but those that are unfit or distrusted.
+
+        Args:
+            home: of the device that the step claims.
+        """
         patience = _PATIENCE_SECONDS
         died = 0
         while True:
@@ -159,6 +223,8 @@ class OnCluster:
             asked = job.body.resources(job.step)
             wanted = wanted_of(asked, workers)
             fit = [name for name in workers if name not in unfit and name not in self._distrusted]
+            if home is not None and home.worker in fit:
+                fit = [home.worker]
             if workers and not fit:
                 if (unfit and len(workers) == self._most) or patience <= 0:
                     raise self._nobody(job, unfit)
@@ -179,6 +245,7 @@ class OnCluster:
                 self._where,
                 str(store.log(job.step.id, job.fingerprint)),
                 is_permitted(),
+                self._client.id,
             )
             spread = None
             if asked.part is not None:
@@ -237,7 +304,7 @@ class OnCluster:
             if cancel.is_set():
                 self._client.cancel([future], force=True)
                 with contextlib.suppress(Exception):  # the scheduler may be gone
-                    self._client.run(carried.cancel, self._run, on_error="ignore")
+                    self._client.run(cancel_on_worker, self._run, on_error="ignore")
                 raise Interrupted("interrupted")
             waited += _POLL_SECONDS
             if waited >= WAITING_SECONDS:

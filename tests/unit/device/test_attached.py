@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from writers.boot_image import arm64_kernel
+from writers.played_bench import Bench
 
 from mepof.bootimg.directory import packed
 from mepof.bootimg.image import write
@@ -192,6 +193,30 @@ def test_each_process_gets_a_phone_of_its_own(workplace: Path) -> None:
     assert "every phone is in use: a, b" in third.stderr
     other.kill()
     other.communicate()
+
+
+def test_a_phone_that_is_given_back_starts_its_system_and_is_free(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.on()
+    at = f'fastboot = "tcp:127.0.0.1:{bench.port}"\nadb = "127.0.0.1:{bench.adb_port}"'
+    path = tmp_path / "phones.toml"
+    path.write_text(PHONE.format(name="a").replace('fastboot = "a-1"', at))
+    (tmp_path / "model.toml").write_text(MODEL)
+    monkeypatch.setenv("MEPOF_PHONES", str(path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    claimed = DEVICE.claim("arm64")
+    assert claimed is not None and claimed.reserve is not None and claimed.release is not None
+    claimed.reserve(print, threading.Event())
+    handset = phone.claimed(tmp_path)
+    phone._left[handset.name] = handset
+    handset.to_fastboot()
+    claimed.release()
+    handset.wait_for_system(None)
+    other = subprocess.run(
+        [sys.executable, "-c", CLAIM], input="\n", stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert other.stdout == "a\n"
 
 
 def test_a_phone_is_in_use_whatever_another_list_calls_it(workplace: Path) -> None:

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mepof.errors import EnvironmentLack, WorkError
+from mepof.device.attached import claim
+from mepof.device.protocol import DEVICES
+from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.plan.action import Artifact
 from mepof.plan.body import Phase, Resources, StepBody, StepContext
 from mepof.plan.model import Input, Json, Plan, Result, Step, StepInput
@@ -109,8 +111,25 @@ def _shown(context: StepContext) -> str:
     return json.dumps(shown, sort_keys=True)
 
 
+class OnPhone(Fake):
+    """Says which phone it uses, and waits until the file ``until`` exists."""
+
+    kind = "on-phone"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources(device=DEVICES.get("phone").claim("arm64"))
+
+    def run(self, context: StepContext) -> None:
+        context.note(f"uses {claim().name} in {os.getpid()}")
+        until = context.params.get("until")
+        while until is not None and not Path(str(until)).exists():
+            if context.cancel.wait(0.05):
+                raise Interrupted("interrupted")
+        super().run(context)
+
+
 def bodies() -> Mapping[str, StepBody]:
-    return {"fake": Fake(), "page": Page(), "spread": Spread()}
+    return {"fake": Fake(), "page": Page(), "spread": Spread(), "on-phone": OnPhone()}
 
 
 def _words(given: Json) -> frozenset[str]:

@@ -77,6 +77,7 @@ class Machine:
             client=Where.of(store),
             log="/home/me/logs/x.log",
             flash=False,
+            asker="Client-1",
         )
 
     def taken(self, request: Request) -> Step:
