@@ -25,8 +25,9 @@ from mepof.device.attached import (
     state_directory,
 )
 from mepof.device.flashing import Flashed, check_permission, flash, is_permitted, recover
-from mepof.device.handset import FellBack, Handset, Lost, check_models
+from mepof.device.handset import FellBack, Handset, Lost
 from mepof.device.observation import ArtifactNeed, Branches, Measure
+from mepof.device.phone_image import check_models
 from mepof.device.phone_session import run_session
 from mepof.device.protocol import (
     Description,
