@@ -27,7 +27,7 @@ from mepof.device.attached import (
 from mepof.device.flashing import Flashed, check_permission, flash, is_permitted, recover
 from mepof.device.handset import FellBack, Handset, Lost
 from mepof.device.observation import ArtifactNeed, Branches, Measure
-from mepof.device.phone_image import check_models
+from mepof.device.phone_image import check_models, check_programs
 from mepof.device.phone_session import run_session
 from mepof.device.protocol import (
     Description,
@@ -62,10 +62,12 @@ class Phone:
         attached()
 
     def identity(self, arch: str) -> Mapping[str, str]:
+        phones = attached()
+        check_programs(phones)
         # Programs do not name a phone, so what a session gives depends on the models alone.
         return {
             f"model {phone.model}": file_digest(model_path(phone))
-            for phone in attached()
+            for phone in phones
             if model_of(phone)
         }
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mepof.bootimg.image import BootImage, split_cmdline, write
-from mepof.bootimg.kernel import check_replaceable, describe, kernel_of, replaced
+from mepof.bootimg.kernel import check_replaceable, describe, kernel_of, program_for, replaced
 from mepof.bootimg.model import read_model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
+from mepof.device import adb, fastboot
 from mepof.device.attached import Attached, PhoneModel, model_of, model_path
 from mepof.errors import InputError
+from mepof.process import find_tool
 
 TOKEN = "mepof.boot"
 """Parameter of kernels that mepof packs; its value tells one boot image from another."""
@@ -62,6 +64,23 @@ def check_models(phones: Sequence[Attached], arch: str) -> None:
             f"{path} has a kernel for {other}, not for {arch}",
             f"write `set arch {other}`, or correct `image` in the model",
         )
+
+
+def check_programs(phones: Sequence[Attached]) -> None:
+    """Look for the programs that phones need, before a kernel is built.
+
+    Raises:
+        EnvironmentLack: one is missing.
+        InputError: an image that a model names cannot be read.
+    """
+    for name, install in (("adb", adb.INSTALL), ("fastboot", fastboot.INSTALL)):
+        find_tool(name, install)
+    for phone in phones:
+        model = model_of(phone)
+        if model.image is not None:
+            own = read_image(described(phone, model.image), model)
+            if program := program_for(own.section("kernel")):
+                find_tool(program, f"apt-get install {program}")
 
 
 def described(phone: Attached, name: str) -> Path:

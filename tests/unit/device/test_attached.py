@@ -12,6 +12,7 @@ import pytest
 from writers.boot_image import arm64_kernel
 from writers.played_bench import Bench
 
+from mepof.bootimg.compression import compress
 from mepof.bootimg.directory import packed
 from mepof.bootimg.image import write
 from mepof.device import flashing, phone
@@ -414,6 +415,23 @@ def test_flashing_is_off_unless_the_user_says_so() -> None:
         check_permission()
     with pytest.raises(InputError, match="the device qemu cannot be flashed"):
         flashable("qemu")
+
+
+def test_a_missing_program_is_found_before_anything_is_built(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workplace.write_text(PHONE.format(name="a"))
+    root = workplace.parent
+    (root / "kernel").write_bytes(compress(arm64_kernel(), "lz4-legacy"))
+    (root / "bootimg.toml").write_text(NEW_IMAGE)
+    (root / "boot.img").write_bytes(write(packed(root)))
+    (root / "model.toml").write_text(f"{MODEL}image = 'boot.img'\n")
+    monkeypatch.setenv("PATH", str(root / "programs"))
+    for program in ("lz4", "fastboot"):
+        with pytest.raises(EnvironmentLack, match=f"{program} is not installed") as told:
+            DEVICE.identity("arm64")
+        assert told.value.remedy == f"apt-get install {program}"
+        (root / "programs/fastboot").unlink(missing_ok=True)
 
 
 ENTRY = Entry("begun", "b", "a", "boot_b", "/saved", "0" * 64, "1" * 64, 4096)

@@ -133,6 +133,7 @@ def working(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     )
     monkeypatch.setattr(distributed, "get_worker", lambda: worker)
     monkeypatch.setattr(distributed.utils, "sync", lambda *call, **named: None)
+    monkeypatch.setattr(carried, "watch", lambda worker, asker, run: None)
     monkeypatch.setattr(carried, "worker_store", lambda: store)
     monkeypatch.setattr(Where, "of", lambda store: shared)
     return machine
