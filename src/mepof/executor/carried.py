@@ -31,11 +31,14 @@ from mepof.plan.remote import Remote
 from mepof.plan.shared import SharedStore
 from mepof.plan.store import Store, default_store
 from mepof.process import look_again
+from mepof.toolchain.programs import NUMBER
 
 Bodies = Callable[[], Mapping[str, StepBody]]
 
 _EVENT_SECONDS = 0.2
 _MAX_LOG_BYTES = 1 << 20
+# Of what a tool says of its version.
+_MAX_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -248,12 +251,9 @@ def _job(request: Request, store: Store, where: Where, stop: threading.Event) ->
     wanted = request.ingredients
     found = Ingredients.of(step, body, wanted.inputs, tools)
     if found.fingerprint() != wanted.fingerprint():
-        names = sorted(
-            name for name in {*tools, *wanted.tools} if tools.get(name) != wanted.tools.get(name)
-        )
+        others = _differences(tools, wanted.tools) or "another version of mepof"
         raise Unfit(
-            f"{here} would make {step.id} with other tools:"
-            f" {', '.join(names) or 'another version of mepof'}",
+            f"{here} would make {step.id} with other tools: {others}",
             "install the same on all machines",
         )
     paths = {name: store.object(each.digest) for name, each in request.artifacts.items()}
@@ -281,6 +281,18 @@ def _job(request: Request, store: Store, where: Where, stop: threading.Event) ->
         None,
         request.again,
     )
+
+
+def _differences(ours: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """The tools that differ, with the versions of those that have one."""
+    names = sorted(name for name in {*ours, *wanted} if ours.get(name) != wanted.get(name))
+    shown = []
+    for name in names:
+        both = [each.get(name, "none") for each in (ours, wanted)]
+        # Others are digests, or the text of a file.
+        is_version = any(NUMBER.search(each) for each in both) and max(map(len, both)) < _MAX_SHOWN
+        shown.append(f"{name} ({both[0]}, not {both[1]})" if is_version else name)
+    return ", ".join(shown)
 
 
 class _Events:

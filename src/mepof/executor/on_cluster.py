@@ -20,7 +20,7 @@ from mepof.events import Event, Sink, StepNote
 from mepof.executor import carried
 from mepof.executor.carried import Answer, Bodies, Request, Where
 from mepof.executor.cluster import MAX_DEATHS
-from mepof.executor.offers import has, offered, room, waits, wanted_of
+from mepof.executor.offers import has, lack, offered, room, waits, wanted_of
 from mepof.executor.parts import Spread, perform_spread
 from mepof.executor.runs import cancel as cancel_on_worker
 from mepof.executor.runs import end as end_on_worker
@@ -81,6 +81,7 @@ class OnCluster:
         self._run = uuid.uuid4().hex
         self._made_by: dict[str, str] = {}
         self._distrusted: set[str] = set()
+        self._said: set[str] = set()  # needs and workers of which the user knows what is lacking
         self._homes: dict[str, _Home] = {}  # by the device's name
         self._begun: dict[str, int] = {}
         self._most = 0  # workers, at any time
@@ -166,6 +167,8 @@ class OnCluster:
                 unfit[answer.worker] = failure = answer.failure()
                 if isinstance(failure, StoreFull):
                     emit(StepNote(job.step.id, f"{answer.worker} has a full disk: run elsewhere"))
+                elif self._is_new(answer.worker):
+                    emit(StepNote(job.step.id, f"{failure}: run elsewhere"))
                 continue
             if answer.where != self._where:
                 _keep_log(store.log(job.step.id, job.fingerprint), answer.log)
@@ -177,6 +180,13 @@ class OnCluster:
             self._distrusted.add(answer.worker)
             job = replace(job, again=True)
             emit(StepNote(job.step.id, f"{answer.worker} made a wrong artifact: run elsewhere"))
+
+    def _is_new(self, lacking: str) -> bool:
+        """Whether the user has not been told of this need, or worker, yet."""
+        with self._asking:
+            is_new = lacking not in self._said
+            self._said.add(lacking)
+            return is_new
 
     def _failure(self, answer: Answer) -> Exception:
         failure = answer.failure()
@@ -222,6 +232,10 @@ class OnCluster:
             self._most = max(self._most, len(workers))
             asked = job.body.resources(job.step)
             wanted = wanted_of(asked, workers)
+            for need in sorted((asked.part or asked).needs):
+                lacking = [name for name, offers in workers.items() if need not in offers]
+                if lacking and self._is_new(need):
+                    emit(StepNote(job.step.id, lack(need, lacking, len(workers))))
             fit = [name for name in workers if name not in unfit and name not in self._distrusted]
             if home is not None and home.worker in fit:
                 fit = [home.worker]

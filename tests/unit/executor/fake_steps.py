@@ -41,6 +41,9 @@ class Fake:
         lacking = step.params.get("lacks_at")
         if lacking is not None and Path(str(lacking)).exists() and _is_worker():
             raise EnvironmentLack("clang is not installed", "apt-get install clang")
+        once = step.params.get("lacks_on")
+        if once is not None and _is_worker() and _is_of_first(Path(str(once))):
+            raise EnvironmentLack("clang is not installed", "apt-get install clang")
         return {"tool": "1"}
 
     def run(self, context: StepContext) -> None:
@@ -140,6 +143,13 @@ def _is_worker() -> bool:
     from distributed.worker import Worker
 
     return bool(Worker._instances)
+
+
+def _is_of_first(mark: Path) -> bool:
+    """Whether this process was the first one to ask."""
+    if _first(mark):
+        mark.write_text(str(os.getpid()))
+    return mark.read_text() == str(os.getpid())
 
 
 def _first(mark: Path) -> bool:

@@ -107,7 +107,7 @@ def test_a_relative_path_means_the_file_of_who_asks(machine: Machine) -> None:
 def test_a_worker_states_the_tools_that_it_has_now(machine: Machine) -> None:
     machine.taken(machine.asked("1.0"))
     machine.install("1.1")
-    with pytest.raises(Unfit, match="with other tools: tool"):
+    with pytest.raises(Unfit, match=r"other tools: tool \(mcc 1.1, not mcc 1.0\)"):
         machine.taken(machine.asked("1.0"))
     machine.taken(machine.asked("1.1"))
 

@@ -161,6 +161,41 @@ def test_a_step_that_no_worker_can_do_says_why(farm: Farm, tmp_path: Path) -> No
         farm.run(plan_of(fake("one", lacks_at=str(tmp_path / "lack"))))
 
 
+def test_a_worker_that_lacks_something_is_named_once(farm: Farm, tmp_path: Path) -> None:
+    plan = plan_of(
+        *(fake(f"s{n}", n=n, lacks_on=str(tmp_path / "first"), needs="x86-64") for n in range(6))
+    )
+    assert len(farm.run(plan).steps) == 6
+    (said,) = (note for note in farm.notes() if "clang" in note)
+    assert re.fullmatch(r"the worker on .* cannot do s\d: clang is not installed.*elsewhere", said)
+
+
+def test_workers_that_do_not_offer_what_a_step_needs_are_named(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = ({"cores": 2.0, OURS: 1.0, "x86-64": 1.0}, {"cores": 2.0, OURS: 1.0})
+    monkeypatch.setattr(on_cluster, "offered", lambda info: {"tcp://a:1": a, "tcp://b:1": b})
+    cancel = threading.Event()
+    notes: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, StepNote):
+            notes.append(event.text)
+            cancel.set()
+
+    store = Store(farm.root / "store")
+    store.open()
+    on = OnCluster(farm.client, bodies, Where.of(store))
+    engine = Engine(store, bodies(), 2, hear, on, placed=True)
+    with pytest.raises(Interrupted):
+        engine.run(plan_of(fake("lack", needs="x86-64 um")), farm.root / "out", cancel=cancel)
+    assert notes == [
+        "2 of 2 workers do not offer um: tcp://a:1, tcp://b:1; `mepof doctor` there says what is"
+        " missing",
+        "1 of 2 workers do not offer x86-64: tcp://b:1; `mepof doctor` there says what is missing",
+    ]
+
+
 def test_a_host_input_that_differs_on_the_worker_is_named(farm: Farm, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("content")
