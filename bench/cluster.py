@@ -30,8 +30,8 @@ from measure import program
 from mepof.events import unheard
 from mepof.executor.carried import Where
 from mepof.executor.cluster import started
-from mepof.executor.dask import OnCluster
 from mepof.executor.offers import offers_of_machine
+from mepof.executor.on_cluster import OnCluster
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.plan.engine import Engine

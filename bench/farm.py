@@ -28,7 +28,7 @@ from measure.replay import bodies
 from mepof.events import unheard
 from mepof.executor.carried import Where
 from mepof.executor.cluster import started
-from mepof.executor.dask import OnCluster
+from mepof.executor.on_cluster import OnCluster
 from mepof.plan.engine import Engine
 from mepof.plan.journal import read_runs
 from mepof.plan.model import Json, Plan, Step, StepInput

@@ -129,14 +129,13 @@ class Program:
             MepofError: it fails.
         """
         work = self.bench.root / "work"
-        phone._left[self.handset.name] = False
         with mock.patch.object(phone, "claimed", lambda directory: self.handset):
             try:
                 self._trained(work)
                 self._flashed(work)
             finally:
                 # The end of the process: a phone in its boot loader starts its own system.
-                phone._leave(self.handset)
+                phone._leave()
 
     def _session(self, *requests: agent.Request, interlude: Interlude | None = None) -> Session:
         archive = self.bench.root / "initramfs"

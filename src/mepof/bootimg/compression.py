@@ -77,14 +77,15 @@ class Compression:
     name: str
     suffix: str
     magic: bytes
+    program: str = ""
 
 
 COMPRESSIONS = (
     Compression("gzip", "gz", b"\x1f\x8b\x08"),
-    Compression("lz4-legacy", "lz4", b"\x02\x21\x4c\x18"),
-    Compression("lz4", "lz4", b"\x04\x22\x4d\x18"),
+    Compression("lz4-legacy", "lz4", b"\x02\x21\x4c\x18", "lz4"),
+    Compression("lz4", "lz4", b"\x04\x22\x4d\x18", "lz4"),
     Compression("xz", "xz", b"\xfd7zXZ\0"),
-    Compression("zstd", "zst", b"\x28\xb5\x2f\xfd"),
+    Compression("zstd", "zst", b"\x28\xb5\x2f\xfd", "zstd"),
     Compression("bzip2", "bz2", b"BZh"),
     # Properties 5d, and a dictionary of a multiple of 64 KiB.
     Compression("lzma", "lzma", b"\x5d\0\0"),

@@ -174,6 +174,12 @@ def check_replaceable(section: Bytes, where: str) -> None:
         )
 
 
+def program_for(section: Bytes) -> str:
+    """The program that compresses a kernel as the one of a section is; empty without one."""
+    kind = recognise(describe(section).payload)
+    return kind.program if kind else ""
+
+
 def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> bytes:
     """The section with another kernel: compressed, and followed by device trees, as the old one.
 

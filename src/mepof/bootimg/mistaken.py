@@ -90,7 +90,7 @@ def mistaken(data: bytes | memoryview) -> tuple[str, str]:
     return found if found[0] else _behind(view)
 
 
-_ALONE = ("a kernel", "a ramdisk")
+_ALONE = ("a kernel", "a ramdisk", "an ELF file")
 
 
 def _begun(head: bytes) -> tuple[str, str]:

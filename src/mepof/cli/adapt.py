@@ -17,6 +17,7 @@ from mepof.adapter.fit import Fit, Reason, check_fit
 from mepof.adapter.judge import judge, objects_that_ran, sampled_functions
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.bootimg.compression import decompress, recognise
+from mepof.bootimg.mistaken import mistaken
 from mepof.cli.application import Commands
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
@@ -34,6 +35,7 @@ from mepof.toolchain.named import DEFAULT, select
 
 _MODULE = re.compile(r"\.ko(\.(gz|xz|zst))?$")
 # Symbols that are named for all modules together.
+_ELF = b"\x7fELF"
 _MOST = 5
 
 app = Commands(help="Check whether mepof, a profile or modules fit another kernel.")
@@ -223,6 +225,7 @@ def modules(
     """
     vmlinux = build / "vmlinux" if build.is_dir() else build
     try:
+        _check_linked(vmlinux)
         config = build / "config"
         known = config.read_text(encoding="utf-8") if config.is_file() else ""
         kernel = read_kernel(vmlinux, known)
@@ -251,6 +254,25 @@ def modules(
             print(f"most often because of {', '.join(most)}")
     if wrong:
         raise WorkError(f"{len(wrong)} of {len(found)} modules would not load")
+
+
+def _check_linked(path: Path) -> None:
+    """Refuse, by its name, what people have in place of a vmlinux.
+
+    Raises:
+        InputError: it is a kernel image, or compressed.
+        OSError: it cannot be read.
+    """
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        head = file.read(len(_ELF))
+        what, _ = ("", None) if head == _ELF else mistaken(head + file.read())
+    if what:
+        what = what.replace("without a boot image", "that a boot loader starts")
+        raise InputError(
+            f"{path} is not a vmlinux, but {what}", "give the vmlinux at the top of the same build"
+        )
 
 
 def _modules(given: Iterable[Path]) -> Iterator[Path]:

@@ -225,11 +225,12 @@ def _source(source: Path) -> BootImage:
 
 
 def _has(image: BootImage, name: str, source: Path) -> None:
-    if name not in image.layout.sections:
-        raise InputError(
-            f"{source}: {image.kind} of version {image.version} has no {name}",
-            "it has " + ", ".join(image.layout.sections),
-        )
+    sections = image.layout.sections
+    if name not in sections:
+        remedy = "it has " + ", ".join(sections)
+        if name == "ramdisk" and f"vendor_{name}" in sections:
+            remedy = "`mepof bootimg unpack` it, replace files of its vendor_ramdisk, and pack that"
+        raise InputError(f"{source}: {image.kind} of version {image.version} has no {name}", remedy)
 
 
 def _check_device_trees(path: Path, data: Bytes) -> None:

@@ -37,12 +37,15 @@ _TROUBLES = (
     ("offline", "its adbd does not answer", "connect it again, or `adb reconnect offline`"),
 )
 
+INSTALL = installing_newer("adb")
+"""The command that installs adb."""
+
 _SCRATCH = "/data/local/tmp"
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
 
 
 def _program() -> str:
-    return find_tool("adb", installing_newer("adb"))
+    return find_tool("adb", INSTALL)
 
 
 def restart(serial: str, to: str) -> None:

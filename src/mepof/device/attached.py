@@ -175,7 +175,7 @@ _claiming = threading.Lock()
 
 
 def claim(note: Callable[[str], None] = lambda text: None, *, answering: bool = True) -> Attached:
-    """A phone that no other process uses; the same one until this process ends.
+    """A phone that no other process uses; the same one until this process gives it back or ends.
 
     All that a run compares is therefore measured on one phone, and several runs use several. One
     that does not answer is taken only if no phone answers and none is in use.
@@ -217,6 +217,15 @@ def claim(note: Callable[[str], None] = lambda text: None, *, answering: bool = 
         names = ", ".join(each.name for each in known if each not in silent)
         which = "every phone that answers" if silent else "every phone"
         raise InUse(f"{which} is in use: {names}", "wait until a run ends")
+
+
+def give_back() -> None:
+    """Let other processes use the phone of this one."""
+    with _claiming:
+        labgrid.give_back_all()
+        for _, lock in _claimed.values():
+            lock.close()
+        _claimed.clear()
 
 
 def _chosen(phone: Attached) -> str:

@@ -12,7 +12,7 @@ from mepof.distribution import installing_newer
 from mepof.errors import WorkError
 from mepof.process import find_tool, run
 
-_INSTALL = "apt-get install fastboot"
+INSTALL = "apt-get install fastboot"
 _ANSWER = 20.0
 # Seconds for an image of 64 MiB over USB 2.0, with much to spare.
 _TRANSFER = 180.0
@@ -51,7 +51,7 @@ class Fastboot:
         Raises:
             EnvironmentLack: fastboot is not installed.
         """
-        program = find_tool("fastboot", _INSTALL)
+        program = find_tool("fastboot", INSTALL)
         network = _NETWORK.fullmatch(self.serial)
         if network is None:
             listed = run((program, "devices"), timeout=_ANSWER, check=False).output
@@ -77,7 +77,7 @@ class Fastboot:
         if _NETWORK.fullmatch(self.serial):
             return None
         with suppress(WorkError):
-            listed = run((find_tool("fastboot", _INSTALL), "devices"), timeout=_ANSWER, check=False)
+            listed = run((find_tool("fastboot", INSTALL), "devices"), timeout=_ANSWER, check=False)
             if "no permissions" in listed.output:  # in place of a serial number
                 return NO_PERMISSION
         return None
@@ -132,7 +132,7 @@ class Fastboot:
         self._run("reboot", *((to,) if to else ()), timeout=_ANSWER)
 
     def _run(self, *words: str, timeout: float) -> str:
-        argv = (find_tool("fastboot", _INSTALL), "-s", self.serial, *words)
+        argv = (find_tool("fastboot", INSTALL), "-s", self.serial, *words)
         try:
             done = run(argv, timeout=timeout, check=False)
         except WorkError as error:

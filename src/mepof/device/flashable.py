@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from mepof.device.adb import AdbShell
 from mepof.device.fastboot import Fastboot
-from mepof.device.handset import BY_NAME, Handset, Packed, patiently
+from mepof.device.handset import BY_NAME, Handset, patiently
+from mepof.device.phone_image import Packed
 from mepof.device.phone_journal import Entry
 from mepof.errors import InputError, WorkError
 

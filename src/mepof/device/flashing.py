@@ -25,8 +25,9 @@ from mepof.device.flashable import (
     check_slot,
     check_system,
 )
-from mepof.device.handset import Handset, Packed, patiently
+from mepof.device.handset import Handset, patiently
 from mepof.device.left import check_serial, is_undone
+from mepof.device.phone_image import Packed
 from mepof.device.phone_journal import Entry, Journal, Stage
 from mepof.device.shell import NOT_FOUND
 from mepof.errors import InputError, MepofError, WorkError

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from mepof.bootimg.image import BootImage, split_cmdline, write
-from mepof.bootimg.kernel import check_replaceable, describe, kernel_of, replaced
-from mepof.bootimg.model import read_model
-from mepof.bootimg.plan import plan
-from mepof.bootimg.reader import parse, read_file
-from mepof.bootimg.tail import with_changes
 from mepof.device.adb import OTHER_SYSTEMS, AdbShell, NoRoot, restart
-from mepof.device.attached import Attached, PhoneModel, model_of, model_path
+from mepof.device.attached import Attached, PhoneModel
 from mepof.device.fastboot import Fastboot, NotThere, Refused
+from mepof.device.phone_image import TOKEN, Packed, described, pack
 from mepof.device.pstore import last_words
 from mepof.device.shell import LostConnection
 from mepof.disk import replacing, sync
-from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.errors import EnvironmentLack, WorkError
 from mepof.plan.digest import file_digest
 
 T = TypeVar("T")
@@ -43,9 +37,6 @@ _ATTEMPTS = 4
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 BY_NAME = "/dev/block/by-name"
 """Of a system: the directory of its partitions."""
-
-TOKEN = "mepof.boot"
-"""Parameter of kernels that mepof packs; its value tells one boot image from another."""
 
 
 class Lost(WorkError):
@@ -67,49 +58,6 @@ def patiently(shell: AdbShell, act: Callable[[], T]) -> T:
     return act()
 
 
-def check_models(phones: Sequence[Attached], arch: str) -> None:
-    """Check the models of phones, and the files that they name.
-
-    Raises:
-        InputError: one cannot be read, or is wrong; or the image of each has a kernel for another
-            architecture.
-    """
-    others = []
-    for phone in phones:
-        model = model_of(phone)
-        if model.limits is not None:
-            read_model(_described(phone, model.limits), "correct `limits` in the model")
-        if model.image is not None:
-            path = _described(phone, model.image)
-            section = _read_image(path, model).section("kernel")
-            check_replaceable(section, str(path))
-            kernel = describe(section).image
-            if kernel is not None and kernel.arch != arch:
-                others.append((path, kernel.arch))
-    if others and len(others) == len(phones):
-        path, other = others[0]
-        raise InputError(
-            f"{path} has a kernel for {other}, not for {arch}",
-            f"write `set arch {other}`, or correct `image` in the model",
-        )
-
-
-def _described(phone: Attached, name: str) -> Path:
-    return (model_path(phone).parent / name).resolve()
-
-
-def _read_image(path: Path, model: PhoneModel) -> BootImage:
-    """The boot image of a phone's own system."""
-    image = parse(read_file(path, "correct `image` in the model"), str(path))
-    kernel_of(image, str(path))
-    if model.header_version not in (None, image.version):
-        raise InputError(
-            f"{path} has a header of version {image.version}, not {model.header_version}",
-            "correct `header_version` or `image` in the model",
-        )
-    return image
-
-
 class _Left:
     """Whether a phone that was told to leave its boot loader is in it again.
 
@@ -125,22 +73,6 @@ class _Left:
             return self._handset.now() >= self._until
         self._until = 0
         return False
-
-
-@dataclass(frozen=True)
-class Packed:
-    """A boot image for a phone.
-
-    Attributes:
-        token: in its command line.
-        digest: of the file.
-        kernel: digest of the kernel that it was packed from.
-    """
-
-    path: Path
-    token: str
-    digest: str
-    kernel: str
 
 
 @dataclass(frozen=True)
@@ -374,7 +306,7 @@ class Handset:
             WorkError: it could not be read from the phone.
         """
         if self.model.image is not None:
-            return _described(self.phone, self.model.image)
+            return described(self.phone, self.model.image)
         fastboot = self.to_fastboot()
         serial = quote(fastboot.variable("serialno") or "", safe="")
         path = self.directory / f"own-{serial}.img"  # its name may be another phone's one day
@@ -458,44 +390,7 @@ class Handset:
         Raises:
             InputError: the kernel does not fit to the phone.
         """
-        own = self.own_image()
-        image = _read_image(own, self.model)
-        token = secrets.token_hex(8)
-        given = read_file(kernel)
-        section = replaced(image.section("kernel"), given, None, str(kernel))
-        words = [
-            word
-            for word in image.cmdline.decode("utf-8", "replace").split()
-            if not word.startswith(f"{TOKEN}=")
-        ]
-        cmdline = " ".join([*words, *parameters, f"{TOKEN}={token}"])
-        fields = split_cmdline(cmdline.encode(), image.layout)
-        if fields is None:
-            raise InputError(f"{own} has no space for the command line `{cmdline}`")
-        changed = {"kernel": section}
-        # What is flashed is compared with the partition then.
-        made = self._placed(with_changes(image, changed, cmdline, own, for_partition=False))
-        data = write(made)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_bytes(data)
-        digests = (hashlib.sha256(each).hexdigest() for each in (data, given))
-        return Packed(where, token, *digests)
-
-    def _placed(self, image: BootImage) -> BootImage:
-        """The image at addresses at which nothing overlaps, where the limits are described."""
-        if self.model.limits is None or "kernel_address" not in image.fields:
-            return image
-        limits = read_model(_described(self.phone, self.model.limits))
-        found = plan([image], limits)
-        if not found.problems:
-            return image
-        if not found.fits:
-            raise InputError(
-                f"the kernel does not fit into {limits.title}: {found.problems[0]}",
-                "instrument less of it (`set exclude`)",
-            )
-        moved = {f"{name}_address": at for name, at in found.addresses.items()}
-        return replace(image, fields={**image.fields, **moved})
+        return pack(self.phone, self.model, self.own_image(), kernel, parameters, where)
 
     def boot_from_memory(self, packed: Packed) -> AdbShell:
         """Boot an image without writing anything.

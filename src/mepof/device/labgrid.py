@@ -182,7 +182,8 @@ def give_back(place: Place) -> None:
 
 # Registered before what returns phones to their own systems, so it runs after that.
 @atexit.register
-def _give_back_all() -> None:
+def give_back_all() -> None:
+    """Release all places that this process has claimed; an error is printed."""
     for place in list(_held):
         try:
             give_back(place)

@@ -17,6 +17,7 @@ from mepof.device.adb import AdbShell
 from mepof.device.attached import (
     attached,
     claim,
+    give_back,
     list_path,
     model_of,
     model_path,
@@ -24,8 +25,9 @@ from mepof.device.attached import (
     state_directory,
 )
 from mepof.device.flashing import Flashed, check_permission, flash, is_permitted, recover
-from mepof.device.handset import FellBack, Handset, Lost, check_models
+from mepof.device.handset import FellBack, Handset, Lost
 from mepof.device.observation import ArtifactNeed, Branches, Measure
+from mepof.device.phone_image import check_models, check_programs
 from mepof.device.phone_session import run_session
 from mepof.device.protocol import (
     Description,
@@ -41,9 +43,8 @@ from mepof.process import Completed
 
 # With the trace units that simpleperf knows.
 _TRACED = "arm64"
-# Phones by name, and whether they wait in their boot loader or run an image from memory.
-_left: dict[str, bool] = {}
-_leaving = threading.Lock()
+# Phones that wait in their boot loader or run an image from memory, by name.
+_left: dict[str, Handset] = {}
 
 
 class Phone:
@@ -61,10 +62,12 @@ class Phone:
         attached()
 
     def identity(self, arch: str) -> Mapping[str, str]:
+        phones = attached()
+        check_programs(phones)
         # Programs do not name a phone, so what a session gives depends on the models alone.
         return {
             f"model {phone.model}": file_digest(model_path(phone))
-            for phone in attached()
+            for phone in phones
             if model_of(phone)
         }
 
@@ -73,7 +76,8 @@ class Phone:
         return Description("phone", "hardware", ", ".join(titles), "real time")
 
     def claim(self, arch: str) -> Claim | None:
-        return Claim("phone", _reserve)  # all boots of a run are of the same phone, one by one
+        # All boots of a run are of the same phone, one by one.
+        return Claim("phone", _reserve, _release)
 
     def system(self) -> str:
         return "Android"
@@ -106,7 +110,7 @@ class Phone:
             )
         directory.mkdir(parents=True, exist_ok=True)
         handset = claimed(directory)
-        _leave_later(handset)
+        _left[handset.name] = handset
         recover(handset)
         handset.check(handset.to_fastboot())
         packed = handset.pack(session.kernel, session.parameters, directory / "boot.img")
@@ -145,7 +149,7 @@ def _flashed(
 ) -> Flashed:
     directory.mkdir(parents=True, exist_ok=True)
     handset = replace(claimed(directory), note=note)
-    _leave_later(handset)
+    _left[handset.name] = handset
     recover(handset)
     handset.check(handset.to_fastboot(), flash=True)
     packed = handset.pack(session.kernel, session.parameters, directory / "boot.img")
@@ -154,7 +158,7 @@ def _flashed(
         sound(run_session(handset, shell, session, directory, lambda count: None))
 
     done = flash(handset, packed, check)
-    _left[handset.name] = False  # it runs its own system, which is ours now
+    _left.pop(handset.name, None)  # it runs its own system, which is ours now
     return done
 
 
@@ -178,21 +182,20 @@ def claimed(directory: Path) -> Handset:
     return Handset(phone, model_of(phone), state_directory() / phone.name, note)
 
 
-def _leave_later(handset: Handset) -> None:
-    """At the end of the process, let a phone that is in its boot loader start its own system."""
-    with _leaving:
-        known = handset.name in _left
-        _left[handset.name] = True
-    if not known:
-        atexit.register(_leave, handset)
+# Registered after labgrid's, so it runs before that gives phones to others.
+@atexit.register
+def _leave() -> None:
+    """Let a phone that is in its boot loader start its own system."""
+    while _left:
+        _, handset = _left.popitem()
+        with suppress(MepofError):
+            # It may still be on its way there.
+            handset.to_fastboot(without_root=True).reboot()
 
 
-def _leave(handset: Handset) -> None:
-    if not _left[handset.name]:
-        return
-    with suppress(MepofError):
-        # It may still be on its way there.
-        handset.to_fastboot(without_root=True).reboot()
+def _release() -> None:
+    _leave()
+    give_back()
 
 
 DEVICE = Phone()

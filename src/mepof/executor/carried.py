@@ -19,6 +19,7 @@ from typing import Any
 from mepof.device.flashing import permitted
 from mepof.errors import MepofError, StoreFull, WorkError
 from mepof.events import Event, Sink, StepNote, StepProgress
+from mepof.executor.runs import Busy, held, stop_of, watch
 from mepof.executor.stores import default_shared
 from mepof.plan.action import Action, Artifact
 from mepof.plan.body import Elsewhere, Resources, StepBody
@@ -30,11 +31,14 @@ from mepof.plan.remote import Remote
 from mepof.plan.shared import SharedStore
 from mepof.plan.store import Store, default_store
 from mepof.process import look_again
+from mepof.toolchain.programs import NUMBER
 
 Bodies = Callable[[], Mapping[str, StepBody]]
 
 _EVENT_SECONDS = 0.2
 _MAX_LOG_BYTES = 1 << 20
+# Of what a tool says of its version.
+_MAX_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Request:
         client: the stores of who asks.
         log: path of the step's log there.
         flash: who asks lets it flash phones.
+        asker: Dask's name of who asks.
     """
 
     run: str
@@ -87,6 +92,7 @@ class Request:
     client: Where
     log: str
     flash: bool
+    asker: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,7 @@ class Answer:
         cached: it was in the worker's store.
         error: why it failed, pickled.
         unfit: the worker cannot do such a step, or has a full disk: try another one.
+        busy: it keeps the device for another run: ask again.
         log: the end of the step's log.
         where: the worker's stores.
     """
@@ -110,6 +117,7 @@ class Answer:
     cached: bool = False
     error: bytes | None = None
     unfit: bool = False
+    busy: bool = False
     log: bytes = b""
     where: Where | None = None
 
@@ -123,19 +131,6 @@ class Unfit(WorkError):
     """This worker cannot perform the step, and another one may."""
 
 
-_CANCELS: dict[str, threading.Event] = {}
-
-
-def stop_of(run: str) -> threading.Event:
-    """Is set when a run is interrupted."""
-    return _CANCELS.setdefault(run, threading.Event())
-
-
-def cancel(run: str) -> None:
-    """Interrupt the steps of a run on this worker."""
-    stop_of(run).set()
-
-
 def perform(request: Request, parts: Elsewhere | None = None) -> Answer:
     """Perform a step in this process, which is a worker.
 
@@ -144,7 +139,8 @@ def perform(request: Request, parts: Elsewhere | None = None) -> Answer:
     """
 
     def whole(job: Job, store: Store, log: Path, emit: Sink, stop: threading.Event) -> Answer:
-        done = execute(replace(job, parts=parts), store, emit, stop)
+        with held(request.run, job.resources.device):
+            done = execute(replace(job, parts=parts), store, emit, stop)
         return Answer("", done.action, cached=done.cached)
 
     return _answered(request, request.step.id, whole)
@@ -174,6 +170,7 @@ def _answered(
 
     worker = get_worker()
     stop = stop_of(request.run)
+    watch(worker, request.asker, request.run)
     try:
         store = worker_store()
     except (MepofError, OSError) as error:
@@ -187,6 +184,8 @@ def _answered(
         job = _job(request, store, where, stop)
         with permitted(request.flash):
             made = make(job, store, log, _Events(worker.log_event, request.run), stop)
+    except Busy:
+        return Answer(worker.address, busy=True)
     except (Unfit, StoreFull) as error:
         return Answer(worker.address, error=packed(error), unfit=True, where=where)
     except Exception as error:
@@ -252,12 +251,9 @@ def _job(request: Request, store: Store, where: Where, stop: threading.Event) ->
     wanted = request.ingredients
     found = Ingredients.of(step, body, wanted.inputs, tools)
     if found.fingerprint() != wanted.fingerprint():
-        names = sorted(
-            name for name in {*tools, *wanted.tools} if tools.get(name) != wanted.tools.get(name)
-        )
+        others = _differences(tools, wanted.tools) or "another version of mepof"
         raise Unfit(
-            f"{here} would make {step.id} with other tools:"
-            f" {', '.join(names) or 'another version of mepof'}",
+            f"{here} would make {step.id} with other tools: {others}",
             "install the same on all machines",
         )
     paths = {name: store.object(each.digest) for name, each in request.artifacts.items()}
@@ -285,6 +281,18 @@ def _job(request: Request, store: Store, where: Where, stop: threading.Event) ->
         None,
         request.again,
     )
+
+
+def _differences(ours: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """The tools that differ, with the versions of those that have one."""
+    names = sorted(name for name in {*ours, *wanted} if ours.get(name) != wanted.get(name))
+    shown = []
+    for name in names:
+        both = [each.get(name, "none") for each in (ours, wanted)]
+        # Others are digests, or the text of a file.
+        is_version = any(NUMBER.search(each) for each in both) and max(map(len, both)) < _MAX_SHOWN
+        shown.append(f"{name} ({both[0]}, not {both[1]})" if is_version else name)
+    return ", ".join(shown)
 
 
 class _Events:

@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import math
 import os
 import tempfile
 import threading
-import time
-import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mepof.device.flashing import is_permitted
-from mepof.errors import EnvironmentLack, InputError, Interrupted, StoreFull, WorkError
-from mepof.events import Event, Sink, StepNote, unheard
-from mepof.executor import carried
-from mepof.executor.carried import Answer, Bodies, Request, Where
-from mepof.executor.cluster import DEFAULT_WORKERS, MAX_DEATHS, connected, started
+from mepof.errors import InputError
+from mepof.events import Sink, unheard
+from mepof.executor.carried import Bodies, Where
+from mepof.executor.cluster import DEFAULT_WORKERS, connected, started
 from mepof.executor.local import copy_finished, copy_results
-from mepof.executor.offers import has, offered, offers_of_machine, room, waits, wanted_of
-from mepof.executor.parts import Spread, perform_spread
+from mepof.executor.offers import has, offered, offers_of_machine, waits, wanted_of
+from mepof.executor.on_cluster import WAITING_SECONDS, OnCluster
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
-from mepof.plan.body import TERMINAL, Resources
+from mepof.plan.body import Resources
 from mepof.plan.engine import Engine
-from mepof.plan.execute import Done, Job, execute
 from mepof.plan.explain import Explanation, explain
 from mepof.plan.model import Plan
 from mepof.plan.pin import pinned
-from mepof.plan.shared import SharedStore
-from mepof.plan.store import ArtifactLost, Store
+from mepof.plan.store import Store
 from mepof.profile.fleet import Map
 from mepof.steps import BODIES
 
-_POLL_SECONDS = 0.2
-# A step that nobody can take is reported, and looked at again, this often.
-_WAITING_SECONDS = 2.0
-_FRESH_SECONDS = 1.0
 # How many calls are submitted before the first result is taken: at least, and of each core.
 _LEAST_AHEAD, _AHEAD = 16, 4
-# How long a step waits for a worker that has not returned wrong artifacts.
-_PATIENCE_SECONDS = 60.0
 
 
 def _steps() -> Any:
@@ -158,7 +143,7 @@ def calling(client: Any, say: Callable[[str], None]) -> Map:
         nonlocal said
         while True:
             try:
-                return future.result(timeout=_WAITING_SECONDS)
+                return future.result(timeout=WAITING_SECONDS)
             except TimeoutError:
                 if future.done():
                     return future.result()
@@ -181,280 +166,6 @@ def calling(client: Any, say: Callable[[str], None]) -> Map:
             yield result(futures.popleft())
 
     return run
-
-
-class LostScheduler(EnvironmentLack):
-    """Nothing more can be asked of the cluster."""
-
-    ends_run = True
-
-
-class WorkersDied(WorkError):
-    """So many workers died with the step that it seems to be at fault."""
-
-
-class OnCluster:
-    """Performs steps on the workers of a cluster, as :data:`mepof.plan.execute.Perform`.
-
-    A worker that dies or falls silent is Dask's to replace. One whose artifacts turn out to be
-    wrong gets no more steps of this run.
-
-    Args:
-        client: Dask's.
-        bodies: gives the body of each kind of step on workers.
-        where: the stores of this machine.
-    """
-
-    def __init__(self, client: Any, bodies: Bodies, where: Where) -> None:
-        self._client = client
-        self._bodies = bodies
-        self._where = where
-        self._run = uuid.uuid4().hex
-        self._made_by: dict[str, str] = {}
-        self._distrusted: set[str] = set()
-        self._begun: dict[str, int] = {}
-        self._most = 0  # workers, at any time
-        self._asking = threading.Lock()
-        self._asked = -math.inf
-        self._known: dict[str, dict[str, float]] = {}
-        self._others: list[str] = []  # addresses of workers that are not ours
-
-    @contextlib.contextmanager
-    def heard(self, sink: Sink) -> Iterator[None]:
-        """Pass on the events of workers while the block runs."""
-        name = carried.topic(self._run)
-
-        def hear(event: tuple[float, dict[str, Any]]) -> None:
-            step = event[1].get("begun")
-            if step is None:
-                sink(carried.event_of(event[1]))
-            else:
-                self._begun[step] = self._begun.get(step, 0) + 1
-
-        self._client.subscribe_topic(name, hear)
-        try:
-            yield
-        finally:
-            self._client.unsubscribe_topic(name)
-
-    def __call__(
-        self, job: Job, store: Store, emit: Callable[[Event], None], cancel: threading.Event
-    ) -> Done:
-        """Perform a step on a worker; one that reads the journal or the terminal, here.
-
-        Raises:
-            MepofError: as of :func:`mepof.plan.execute.execute`, or no worker can do it.
-        """
-        if job.journal is not None or TERMINAL in job.body.resources(job.step).needs:
-            return execute(job, store, emit, cancel)
-        unfit: dict[str, Exception] = {}
-        while True:
-            answer = self._ask(job, store, unfit, emit, cancel)
-            if answer.unfit:
-                unfit[answer.worker] = failure = answer.failure()
-                if isinstance(failure, StoreFull):
-                    emit(StepNote(job.step.id, f"{answer.worker} has a full disk: run elsewhere"))
-                continue
-            if answer.where != self._where:
-                _keep_log(store.log(job.step.id, job.fingerprint), answer.log)
-            if answer.action is None:
-                raise self._failure(answer)
-            if self._is_sound(store, answer):
-                self._made_by[answer.action.artifact.digest] = answer.worker
-                return Done(answer.action, answer.cached)
-            self._distrusted.add(answer.worker)
-            job = replace(job, again=True)
-            emit(StepNote(job.step.id, f"{answer.worker} made a wrong artifact: run elsewhere"))
-
-    def _failure(self, answer: Answer) -> Exception:
-        failure = answer.failure()
-        if isinstance(failure, ArtifactLost):
-            # One that is merely gone was removed by somebody else.
-            self._distrusted |= {
-                self._made_by[digest] for digest in failure.wrong if digest in self._made_by
-            }
-        return failure
-
-    def _is_sound(self, store: Store, answer: Answer) -> bool:
-        """Whether an artifact is what the worker says. One that is elsewhere is verified by whoever
-        fetches it."""
-        assert answer.action is not None and answer.where is not None
-        digest = answer.action.artifact.digest
-        if answer.where.store == self._where.store:
-            if store.intact(digest):
-                return True
-            store.discard(digest)
-            return False
-        assert isinstance(store, SharedStore)
-        store.expect(answer.action)
-        return True
-
-    def _ask(
-        self,
-        job: Job,
-        store: Store,
-        unfit: Mapping[str, Exception],
-        emit: Callable[[Event], None],
-        cancel: threading.Event,
-    ) -> Answer:
-        """Have a worker perform a step, any but those that are unfit or distrusted."""
-        patience = _PATIENCE_SECONDS
-        died = 0
-        while True:
-            workers = self._workers()
-            self._most = max(self._most, len(workers))
-            asked = job.body.resources(job.step)
-            wanted = wanted_of(asked, workers)
-            fit = [name for name in workers if name not in unfit and name not in self._distrusted]
-            if workers and not fit:
-                if (unfit and len(workers) == self._most) or patience <= 0:
-                    raise self._nobody(job, unfit)
-                # Those that died may be starting again.
-                if cancel.wait(_POLL_SECONDS):
-                    raise Interrupted("interrupted")
-                patience -= _POLL_SECONDS
-                continue
-            request = Request(
-                self._run,
-                self._bodies,
-                job.step,
-                job.ingredients,
-                job.artifacts,
-                {name: str(job.inputs[name]) for name in job.host},
-                int(wanted.get("cores", 1)),
-                job.again,
-                self._where,
-                str(store.log(job.step.id, job.fingerprint)),
-                is_permitted(),
-            )
-            spread = None
-            if asked.part is not None:
-                part = wanted_of(asked.part, workers)
-                width = sum(room(workers[name], part) for name in fit)
-                without = frozenset(workers) - frozenset(fit)
-                spread = Spread(max(1, width), part, without)
-            future = self._client.submit(
-                *(
-                    (carried.perform, request)
-                    if spread is None
-                    else (perform_spread, request, spread)
-                ),
-                key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
-                resources=wanted,
-                workers=fit if len(fit) < len(workers) else None,
-                pure=False,
-            )
-            try:
-                answer = self._wait(future, job, wanted, fit, emit, cancel)
-            except WorkersDied:
-                # Dask blames a death on every step that its worker had, even if it only waited.
-                begun, self._begun[job.step.id] = self._begun.get(job.step.id, 0), 0
-                died += 1
-                if begun >= MAX_DEATHS or died > MAX_DEATHS:
-                    raise
-                continue
-            if answer is not None:
-                return answer
-
-    def _wait(
-        self,
-        future: Any,
-        job: Job,
-        wanted: dict[str, float],
-        fit: Sequence[str],
-        emit: Callable[[Event], None],
-        cancel: threading.Event,
-    ) -> Answer | None:
-        """The answer to a request; None if it should be asked otherwise.
-
-        Args:
-            fit: the workers that may do it.
-        """
-        # If its worker dies with the answer, Dask has it made again. We may stop to wait for that,
-        # but not cancel it: steps share one request for their answers, which would end for all.
-        answer = asyncio.run_coroutine_threadsafe(
-            self._client.gather(future, asynchronous=True), self._client.loop.asyncio_loop
-        )
-        waited = 0.0
-        said = False
-        while True:
-            wait([answer], timeout=_POLL_SECONDS)
-            if answer.done():
-                return _answer_of(answer, job)
-            if cancel.is_set():
-                self._client.cancel([future], force=True)
-                with contextlib.suppress(Exception):  # the scheduler may be gone
-                    self._client.run(carried.cancel, self._run, on_error="ignore")
-                raise Interrupted("interrupted")
-            waited += _POLL_SECONDS
-            if waited >= _WAITING_SECONDS:
-                waited = 0.0
-                if self._client.status not in ("running", "connecting"):
-                    raise _lost_scheduler()
-                workers = self._workers()
-                if fit and workers and not any(name in workers for name in fit):
-                    # They died, and Dask would wait for them: those started instead have new names.
-                    self._client.cancel([future], force=True)
-                    return None
-                if not any(has(each, wanted) for each in workers.values()):
-                    if workers and wanted_of(job.body.resources(job.step), workers) != wanted:
-                        self._client.cancel([future], force=True)
-                        return None
-                    if not said:
-                        emit(StepNote(job.step.id, waits(wanted, self._others)))
-                        said = True
-
-    def _workers(self) -> dict[str, dict[str, float]]:
-        """What each worker of ours offers, by its address, a second ago at most.
-
-        Every step that waits asks, and on a busy machine the scheduler would do little but answer.
-        """
-        with self._asking:
-            if time.monotonic() - self._asked > _FRESH_SECONDS:
-                info = self._client.scheduler_info(n_workers=-1)
-                self._known = offered(info)
-                self._others = sorted(info["workers"].keys() - self._known.keys())
-                self._asked = time.monotonic()
-            return self._known
-
-    def _nobody(self, job: Job, unfit: Mapping[str, Exception]) -> Exception:
-        full = [error for error in unfit.values() if isinstance(error, StoreFull)]
-        if full and len(full) == len(unfit):
-            return full[0]
-        if unfit:
-            reasons = "; ".join(sorted({str(error) for error in unfit.values()}))
-            return EnvironmentLack(f"{job.step.id}: no worker can do this step: {reasons}")
-        return WorkError(
-            f"{job.step.id}: every worker has returned wrong artifacts",
-            "check the memory and disks of " + ", ".join(sorted(self._distrusted)),
-        )
-
-
-def _answer_of(answer: Future[Answer], job: Job) -> Answer:
-    try:
-        return answer.result()
-    except Exception as error:  # Dask's own: too many workers died, or the cluster is gone
-        kind = type(error).__name__
-        if kind == "KilledWorker":
-            raise WorkersDied(
-                f"{job.step.id}: every worker that ran this step died",
-                "check the memory of the workers: a kernel's link takes gigabytes",
-            ) from error
-        if kind in ("CancelledError", "FutureCancelledError"):
-            raise _lost_scheduler() from error
-        raise
-
-
-def _lost_scheduler() -> LostScheduler:
-    return LostScheduler(
-        "the scheduler is gone",
-        "finished steps are kept; start it again and run the same command",
-    )
-
-
-def _keep_log(log: Path, text: bytes) -> None:
-    with contextlib.suppress(OSError):
-        log.write_bytes(text)
 
 
 def dask_executor(settings: Settings) -> DaskExecutor:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mepof import arch
+from mepof.errors import listed
 from mepof.executor.cluster import OURS, installed
 from mepof.plan.body import Resources
 from mepof.toolchain.probe import KERNELS, Finding, kernels_of
@@ -106,6 +107,19 @@ def named(wanted: Mapping[str, float]) -> str:
     amounts = [f"{cores:.0f} core{'s' * (cores != 1)}"] if cores else []
     amounts += [f"{wanted['memory']:.0f} MiB of memory"] if "memory" in wanted else []
     return ", ".join([*amounts, *sorted(wanted.keys() - {"cores", "memory", OURS})])
+
+
+def lack(need: str, without: Sequence[str], of: int) -> str:
+    """What is said of workers that cannot take a step.
+
+    Args:
+        without: their addresses.
+        of: how many workers there are.
+    """
+    return (
+        f"{len(without)} of {of} workers do not offer {need}: {listed(without, _MAX_NAMED)};"
+        " `mepof doctor` there says what is missing"
+    )
 
 
 def waits(wanted: Mapping[str, float], others: Sequence[str]) -> str:

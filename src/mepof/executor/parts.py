@@ -12,13 +12,12 @@ from mepof.errors import Interrupted, WorkError
 from mepof.executor.carried import (
     Answer,
     Request,
-    cancel,
     perform,
     perform_part,
-    stop_of,
     worker_store,
 )
 from mepof.executor.cluster import MAX_DEATHS
+from mepof.executor.runs import cancel, stop_of
 from mepof.plan.body import Elsewhere
 
 _POLL_SECONDS = 0.2

@@ -8,7 +8,7 @@ from pathlib import Path
 from mepof.arch import Arch
 from mepof.bootimg.description import Description, header_fields
 from mepof.bootimg.image import BootImage, write
-from mepof.bootimg.kernel import check_replaceable, describe, kernel_of, replaced
+from mepof.bootimg.kernel import check_replaceable, describe, kernel_of, program_for, replaced
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
 from mepof.errors import InputError
@@ -39,6 +39,10 @@ class AndroidBootImage:
                 f"write `set arch {kernel.arch}`, or name an image with a kernel for {arch.name}",
             )
         check_replaceable(section, str(given))
+
+    def programs_for(self, given: Path) -> tuple[tuple[str, str], ...]:
+        program = program_for(kernel_of(_read(given), str(given)))
+        return ((program, program),) if program else ()
 
     def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         new = read_file(kernel.image)

@@ -61,6 +61,9 @@ class Kernel:
 class Format(Protocol):
     """One format.
 
+    A method is optional: ``programs_for(given: Path)`` gives further ``programs`` that a package
+    made of the given file needs.
+
     Attributes:
         suffix: of its files.
         beside: it is installed beside other kernels, so that each needs a release name of its own.

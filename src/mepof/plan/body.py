@@ -28,10 +28,13 @@ class Claim:
             it calls with a line for the user, such as why it must wait, and what is set to give up,
             upon which it raises Interrupted. Without it there is one device, which runs with one
             store share.
+        release: gives back what ``reserve`` took. A process that performs steps of several runs
+            calls it when a run ends; otherwise the end of the process gives it back.
     """
 
     name: str
     reserve: Callable[[Callable[[str], None], threading.Event], None] | None = None
+    release: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[E
         unknown = sorted(source for source in sources if source not in made)
         explained = partial(Explanation, step.id, step.kind, needs=needs)
         if unknown:
+            body.identity(step)  # a run would miss a tool of it now, too
             reasons = tuple(f"{source} will run" for source in unknown)
             seconds = past.seconds(step)
             found.append(

@@ -54,9 +54,12 @@ class KernelPackageBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelPackage[Input].of(step, step.inputs)
         used = FORMATS.get(asked.format)
+        needed = used.programs
+        if isinstance(asked.given, HostInput) and hasattr(used, "programs_for"):
+            needed += used.programs_for(Path(asked.given.path))
         programs = {
             name: version_line(find_tool(name, f"apt-get install {package}"))
-            for name, package in used.programs
+            for name, package in needed
         }
         return {
             **select(asked.toolchain).identity(arch.get(asked.arch)),

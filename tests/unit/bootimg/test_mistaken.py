@@ -13,6 +13,7 @@ from mepof.bootimg import reader
 from mepof.errors import InputError
 
 # What `lz4 -B6 --content-size` makes of `ANDROID!`, as in the archives of Odin.
+ELF = b"\x7fELF\2\1\1\0" + bytes(60)
 ODIN = bytes.fromhex("04224d186c4008000000000000003808000080414e44524f49442100000000dfd96f06")
 
 
@@ -47,6 +48,7 @@ def fit_image() -> bytes:
             "a ramdisk without a boot image, compressed with gzip",
             "--ramdisk",
         ),
+        (gzip.compress(ELF, mtime=0), "an ELF file, compressed with gzip", "--kernel"),
         (b"", "an empty file", "boot.img"),
         (bytes(4096) + b"gDla\x34\0\0\0", "super.img", "factory image"),
         (b"gDla\x34\0\0\0", "super_empty.img", "factory image"),
@@ -56,7 +58,7 @@ def fit_image() -> bytes:
         (fit_image(), "a FIT image of U-Boot", "mkimage"),
         (device_tree(300, 1), "a device tree", "--dtb"),
         (b"\x7fELF\1\1\1\x61" + bytes(60), "a boot image of Sony's", "unpackelf"),
-        (b"\x7fELF\2\1\1\0" + bytes(60), "an ELF file", "Image"),
+        (ELF, "an ELF file", "Image"),
         (bytes(1080) + b"\x53\xef", r"a file system \(ext4\)", "factory image"),
         (bytes(1024) + b"\xe2\xe1\xf5\xe0", r"a file system \(erofs\)", "factory image"),
         (bytes(1024) + b"\x10\x20\xf5\xf2", r"a file system \(f2fs\)", "factory image"),

@@ -8,8 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from writers.boot_image import arm64_kernel
 from writers.shell import Shell, assert_refused
 from writers.traced_kernel import CLANG
+
+from mepof.bootimg.compression import compress
 
 EXPORT = """\
 #define EXPORT(symbol, checksum) \\
@@ -143,6 +146,19 @@ def test_a_kernel_may_insist_on_signatures(shell: Shell, tmp_path: Path) -> None
     found = shell("adapt", "modules", str(kernel), str(signed), str(bare))
     assert found.out.splitlines()[0] == str(bare)
     assert "has no signature, which the kernel requires (CONFIG_MODULE_SIG_FORCE)" in found.out
+
+
+@pytest.mark.parametrize("packed", ["", "gzip", "lz4-legacy", "xz"])
+def test_a_kernel_that_a_boot_loader_starts_is_named(
+    shell: Shell, tmp_path: Path, packed: str
+) -> None:
+    image = arm64_kernel()
+    (tmp_path / "Image").write_bytes(compress(image, packed) if packed else image)
+    good = module(tmp_path, "good.ko", SAME)
+    found = shell("adapt", "modules", str(tmp_path / "Image"), str(good))
+    said = "Image is not a vmlinux, but a kernel that a boot loader starts"
+    assert_refused(found, f"{said}, compressed with {packed}" if packed else said)
+    assert "help: give the vmlinux at the top of the same build" in found.err
 
 
 def test_what_is_neither_a_kernel_nor_a_module_is_refused(shell: Shell, tmp_path: Path) -> None:

@@ -267,6 +267,11 @@ def test_a_plan_says_that_the_partition_is_too_small(mepof: Call, boot: Path) ->
             "name the phone's boot.img, not its init_boot",
         ),
         (
+            ("pack", "vendor", "--ramdisk", "text", "-o", "x"),
+            "vendor: vendor_boot of version 4 has no ramdisk",
+            "`mepof bootimg unpack` it, replace files of its vendor_ramdisk, and pack that",
+        ),
+        (
             ("pack", "boot.img", "--compression", "zip", "-o", "x"),
             "unknown compression `zip`",
             "known: none, gzip",
@@ -291,6 +296,8 @@ def test_wrong_input_is_one_line(
     Path("empty").mkdir()
     Path("init").mkdir()
     Path("init/bootimg.toml").write_text("header_version = 4\n")
+    Path("vendor").mkdir()
+    Path("vendor/bootimg.toml").write_text("kind = 'vendor_boot'\nheader_version = 4\n")
     Path("bz").write_bytes(bz_image())
     Path("big").write_bytes(arm64_kernel(2_000_000))
     Path("dtbo.img").write_bytes(struct.pack(">8I", 0xD7B7AB1E, 32, 32, 32, 0, 32, 2048, 0))

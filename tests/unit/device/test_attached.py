@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from writers.boot_image import arm64_kernel
+from writers.played_bench import Bench
 
+from mepof.bootimg.compression import compress
 from mepof.bootimg.directory import packed
 from mepof.bootimg.image import write
 from mepof.device import flashing, phone
@@ -192,6 +194,30 @@ def test_each_process_gets_a_phone_of_its_own(workplace: Path) -> None:
     assert "every phone is in use: a, b" in third.stderr
     other.kill()
     other.communicate()
+
+
+def test_a_phone_that_is_given_back_starts_its_system_and_is_free(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.on()
+    at = f'fastboot = "tcp:127.0.0.1:{bench.port}"\nadb = "127.0.0.1:{bench.adb_port}"'
+    path = tmp_path / "phones.toml"
+    path.write_text(PHONE.format(name="a").replace('fastboot = "a-1"', at))
+    (tmp_path / "model.toml").write_text(MODEL)
+    monkeypatch.setenv("MEPOF_PHONES", str(path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    claimed = DEVICE.claim("arm64")
+    assert claimed is not None and claimed.reserve is not None and claimed.release is not None
+    claimed.reserve(print, threading.Event())
+    handset = phone.claimed(tmp_path)
+    phone._left[handset.name] = handset
+    handset.to_fastboot()
+    claimed.release()
+    handset.wait_for_system(None)
+    other = subprocess.run(
+        [sys.executable, "-c", CLAIM], input="\n", stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert other.stdout == "a\n"
 
 
 def test_a_phone_is_in_use_whatever_another_list_calls_it(workplace: Path) -> None:
@@ -389,6 +415,23 @@ def test_flashing_is_off_unless_the_user_says_so() -> None:
         check_permission()
     with pytest.raises(InputError, match="the device qemu cannot be flashed"):
         flashable("qemu")
+
+
+def test_a_missing_program_is_found_before_anything_is_built(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workplace.write_text(PHONE.format(name="a"))
+    root = workplace.parent
+    (root / "kernel").write_bytes(compress(arm64_kernel(), "lz4-legacy"))
+    (root / "bootimg.toml").write_text(NEW_IMAGE)
+    (root / "boot.img").write_bytes(write(packed(root)))
+    (root / "model.toml").write_text(f"{MODEL}image = 'boot.img'\n")
+    monkeypatch.setenv("PATH", str(root / "programs"))
+    for program in ("lz4", "fastboot"):
+        with pytest.raises(EnvironmentLack, match=f"{program} is not installed") as told:
+            DEVICE.identity("arm64")
+        assert told.value.remedy == f"apt-get install {program}"
+        (root / "programs/fastboot").unlink(missing_ok=True)
 
 
 ENTRY = Entry("begun", "b", "a", "boot_b", "/saved", "0" * 64, "1" * 64, 4096)

@@ -12,7 +12,7 @@ from pathlib import Path
 from mepof.events import Event, StepFinished, StepNote
 from mepof.executor.carried import Where
 from mepof.executor.cluster import started
-from mepof.executor.dask import OnCluster
+from mepof.executor.on_cluster import OnCluster
 from mepof.plan.engine import Engine
 from mepof.plan.model import Plan
 from mepof.plan.store import Store, remove_tree

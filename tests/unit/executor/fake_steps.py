@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mepof.errors import EnvironmentLack, WorkError
+from mepof.device.attached import claim
+from mepof.device.protocol import DEVICES
+from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.plan.action import Artifact
 from mepof.plan.body import Phase, Resources, StepBody, StepContext
 from mepof.plan.model import Input, Json, Plan, Result, Step, StepInput
@@ -38,6 +40,9 @@ class Fake:
     def identity(self, step: Step) -> Mapping[str, str]:
         lacking = step.params.get("lacks_at")
         if lacking is not None and Path(str(lacking)).exists() and _is_worker():
+            raise EnvironmentLack("clang is not installed", "apt-get install clang")
+        once = step.params.get("lacks_on")
+        if once is not None and _is_worker() and _is_of_first(Path(str(once))):
             raise EnvironmentLack("clang is not installed", "apt-get install clang")
         return {"tool": "1"}
 
@@ -109,8 +114,25 @@ def _shown(context: StepContext) -> str:
     return json.dumps(shown, sort_keys=True)
 
 
+class OnPhone(Fake):
+    """Says which phone it uses, and waits until the file ``until`` exists."""
+
+    kind = "on-phone"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources(device=DEVICES.get("phone").claim("arm64"))
+
+    def run(self, context: StepContext) -> None:
+        context.note(f"uses {claim().name} in {os.getpid()}")
+        until = context.params.get("until")
+        while until is not None and not Path(str(until)).exists():
+            if context.cancel.wait(0.05):
+                raise Interrupted("interrupted")
+        super().run(context)
+
+
 def bodies() -> Mapping[str, StepBody]:
-    return {"fake": Fake(), "page": Page(), "spread": Spread()}
+    return {"fake": Fake(), "page": Page(), "spread": Spread(), "on-phone": OnPhone()}
 
 
 def _words(given: Json) -> frozenset[str]:
@@ -121,6 +143,13 @@ def _is_worker() -> bool:
     from distributed.worker import Worker
 
     return bool(Worker._instances)
+
+
+def _is_of_first(mark: Path) -> bool:
+    """Whether this process was the first one to ask."""
+    if _first(mark):
+        mark.write_text(str(os.getpid()))
+    return mark.read_text() == str(os.getpid())
 
 
 def _first(mark: Path) -> bool:

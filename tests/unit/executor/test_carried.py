@@ -77,6 +77,7 @@ class Machine:
             client=Where.of(store),
             log="/home/me/logs/x.log",
             flash=False,
+            asker="Client-1",
         )
 
     def taken(self, request: Request) -> Step:
@@ -106,7 +107,7 @@ def test_a_relative_path_means_the_file_of_who_asks(machine: Machine) -> None:
 def test_a_worker_states_the_tools_that_it_has_now(machine: Machine) -> None:
     machine.taken(machine.asked("1.0"))
     machine.install("1.1")
-    with pytest.raises(Unfit, match="with other tools: tool"):
+    with pytest.raises(Unfit, match=r"other tools: tool \(mcc 1.1, not mcc 1.0\)"):
         machine.taken(machine.asked("1.0"))
     machine.taken(machine.asked("1.1"))
 
@@ -132,6 +133,7 @@ def working(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     )
     monkeypatch.setattr(distributed, "get_worker", lambda: worker)
     monkeypatch.setattr(distributed.utils, "sync", lambda *call, **named: None)
+    monkeypatch.setattr(carried, "watch", lambda worker, asker, run: None)
     monkeypatch.setattr(carried, "worker_store", lambda: store)
     monkeypatch.setattr(Where, "of", lambda store: shared)
     return machine

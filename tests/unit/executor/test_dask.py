@@ -15,10 +15,10 @@ import pytest
 
 from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, StoreFull, WorkError
 from mepof.events import Event, StepFailed, StepNote
-from mepof.executor import carried, dask
+from mepof.executor import carried, dask, on_cluster
 from mepof.executor.carried import Where, packed, unpacked
-from mepof.executor.dask import OnCluster
 from mepof.executor.offers import SHARE, memory_of_machine, waits, wanted_of
+from mepof.executor.on_cluster import OnCluster
 from mepof.plan.body import Resources
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.model import HostInput, Json, Plan, Step
@@ -161,6 +161,41 @@ def test_a_step_that_no_worker_can_do_says_why(farm: Farm, tmp_path: Path) -> No
         farm.run(plan_of(fake("one", lacks_at=str(tmp_path / "lack"))))
 
 
+def test_a_worker_that_lacks_something_is_named_once(farm: Farm, tmp_path: Path) -> None:
+    plan = plan_of(
+        *(fake(f"s{n}", n=n, lacks_on=str(tmp_path / "first"), needs="x86-64") for n in range(6))
+    )
+    assert len(farm.run(plan).steps) == 6
+    (said,) = (note for note in farm.notes() if "clang" in note)
+    assert re.fullmatch(r"the worker on .* cannot do s\d: clang is not installed.*elsewhere", said)
+
+
+def test_workers_that_do_not_offer_what_a_step_needs_are_named(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = ({"cores": 2.0, OURS: 1.0, "x86-64": 1.0}, {"cores": 2.0, OURS: 1.0})
+    monkeypatch.setattr(on_cluster, "offered", lambda info: {"tcp://a:1": a, "tcp://b:1": b})
+    cancel = threading.Event()
+    notes: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, StepNote):
+            notes.append(event.text)
+            cancel.set()
+
+    store = Store(farm.root / "store")
+    store.open()
+    on = OnCluster(farm.client, bodies, Where.of(store))
+    engine = Engine(store, bodies(), 2, hear, on, placed=True)
+    with pytest.raises(Interrupted):
+        engine.run(plan_of(fake("lack", needs="x86-64 um")), farm.root / "out", cancel=cancel)
+    assert notes == [
+        "2 of 2 workers do not offer um: tcp://a:1, tcp://b:1; `mepof doctor` there says what is"
+        " missing",
+        "1 of 2 workers do not offer x86-64: tcp://b:1; `mepof doctor` there says what is missing",
+    ]
+
+
 def test_a_host_input_that_differs_on_the_worker_is_named(farm: Farm, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("content")
@@ -171,7 +206,7 @@ def test_a_host_input_that_differs_on_the_worker_is_named(farm: Farm, tmp_path: 
 def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "_WAITING_SECONDS", 0.2)
+    monkeypatch.setattr(on_cluster, "WAITING_SECONDS", 0.2)
     cancel = threading.Event()
 
     def hear(event: Event) -> None:

@@ -22,7 +22,7 @@ from writers.ports import free_ports
 
 from mepof.executor.carried import Where
 from mepof.executor.cluster import OURS
-from mepof.executor.dask import OnCluster
+from mepof.executor.on_cluster import OnCluster
 from mepof.executor.preload import dask_setup
 from mepof.executor.stores import store_of
 from mepof.plan.engine import Engine

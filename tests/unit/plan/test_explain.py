@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mepof.errors import InputError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.plan.changes import changes
 from mepof.plan.explain import Explanation, explain
 from mepof.plan.fingerprint import Ingredients
@@ -221,6 +222,16 @@ def test_a_volatile_step_always_runs(tmp_path: Path) -> None:
     found = explained(tmp_path, plan, *bodies)
     assert (found["a"].state, found["report"].state) == ("cached", "runs")
     assert found["report"].reasons == ("it runs every time",)
+
+
+def test_a_tool_that_only_a_later_step_needs_is_missed(tmp_path: Path) -> None:
+    class Without(Toy):
+        def identity(self, step: Step) -> Mapping[str, str]:
+            raise EnvironmentLack("lz4 is not installed", "apt-get install lz4")
+
+    plan = plan_of(toy("first"), toy("later", "first", kind="without"))
+    with pytest.raises(EnvironmentLack, match="lz4 is not installed"):
+        explained(tmp_path, plan, Toy(), Without(kind="without"))
 
 
 def test_a_missing_input_is_an_input_error(tmp_path: Path) -> None:

@@ -7,7 +7,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from writers.boot_image import arm64_kernel
 
+from mepof.bootimg.compression import compress
+from mepof.bootimg.directory import packed
+from mepof.bootimg.image import write
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import StepNote
 from mepof.kernel.installed import HEADERS
@@ -15,6 +19,7 @@ from mepof.kernel.modules import Module, Modules
 from mepof.package.debian_archive import fields, read_control
 from mepof.plan.body import StepContext
 from mepof.plan.model import HostInput, Json, Step
+from mepof.process import find_tool
 from mepof.steps.kernel_package import BODY
 from mepof.toolchain.named import select
 
@@ -67,6 +72,38 @@ def test_a_boot_image_says_where_the_modules_are(room: Room, toolchain: None) ->
     (note,) = room.events
     assert isinstance(note, StepNote)
     assert note.text == "the package has no modules: those of the kernel are in x.modules.tar"
+
+
+@pytest.mark.parametrize(
+    ("compression", "program"),
+    [("lz4-legacy", "lz4"), ("lz4", "lz4"), ("zstd", "zstd"), ("xz", "")],
+)
+def test_what_compresses_as_the_given_image_is_looked_for_before_a_build(
+    room: Room, toolchain: None, monkeypatch: pytest.MonkeyPatch, compression: str, program: str
+) -> None:
+    build = room.directory("build", kernel="image")
+    given = build / "boot.img"
+    (build / "packed").write_bytes(compress(arm64_kernel(), compression))
+    (build / "bootimg.toml").write_text("header_version = 4\n[files]\nkernel = 'packed'\n")
+    given.write_bytes(write(packed(build)))
+    params: dict[str, Json] = {**PARAMS, "arch": "arm64", "format": "bootimg"}
+    inputs = {"kernel": HostInput(str(build)), "given": HostInput(str(given))}
+    step = Step("opt/package", BODY.kind, params, inputs)
+
+    def without(name: str, remedy: str) -> str:
+        if name == program:
+            raise EnvironmentLack(f"{name} is not installed", remedy)
+        return find_tool(name, remedy)
+
+    found = BODY.identity(step)
+    monkeypatch.setattr("mepof.steps.kernel_package.find_tool", without)
+    if not program:
+        assert BODY.identity(step) == found
+        return
+    assert found[program]
+    with pytest.raises(EnvironmentLack) as told:
+        BODY.identity(step)
+    assert told.value.remedy == f"apt-get install {program}"
 
 
 def test_a_kernel_that_states_no_release_is_refused(room: Room, toolchain: None) -> None:

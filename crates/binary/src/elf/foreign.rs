@@ -22,7 +22,11 @@ pub fn describe(path: &Path, bytes: &[u8]) -> BinaryError {
         )
     };
     let packed = |by: &str, tool: &str| {
-        format!("this is compressed with {by}; unpack it first: {tool} {}", path.display())
+        format!(
+            "this is compressed with {by}; give the vmlinux at the top of the same build, or unpack \
+             this if it is one: {tool} {}",
+            path.display()
+        )
     };
     let what = if bytes.is_empty() {
         "the file is empty".to_owned()
@@ -44,6 +48,10 @@ pub fn describe(path: &Path, bytes: &[u8]) -> BinaryError {
         packed("lz4", "lz4 -dk")
     } else if at(0, b"BZh") {
         packed("bzip2", "bzip2 -dk")
+    } else if at(0, b"\x5d\0\0") {
+        packed("lzma", "unlzma -k")
+    } else if at(0, b"\x89LZO\0\r\n\x1a\n") {
+        packed("lzo", "lzop -d")
     } else if at(0, b"BC\xc0\xde") {
         "this is LLVM bitcode, not machine code; \
          with link-time optimisation use the vmlinux, or a module's .ko"
