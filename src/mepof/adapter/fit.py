@@ -19,8 +19,7 @@ from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import EnvironmentLack, InputError, listed
 from mepof.g4.names import is_path
-from mepof.kernel import base, companions, kconfig, landing_pads, overlay, rewriting
-from mepof.kernel.configure import lacking_files
+from mepof.kernel import base, companions, kconfig, landing_pads, outside, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
@@ -249,7 +248,7 @@ def _unaccompanied(fragments: kconfig.Fragments) -> Iterator[Reason]:
 
 def _without_files(fragments: kconfig.Fragments, tree: Path) -> Iterator[Reason]:
     lines = "".join(setting.lines() for setting in fragments.settings)
-    for message, remedy in lacking_files(lines, [tree]):
+    for message, remedy in outside.lacking(lines, [tree]):
         yield Reason(message, remedy)
 
 
