@@ -195,10 +195,12 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
     kconf = Kconfig("Kconfig", warn=False, suppress_traceback=False)
     kconf.load_config(config)
     answer = {}
+    # Others are merely mentioned, such as one that a kernel no longer has.
+    known = [name for name, symbol in kconf.syms.items() if symbol.nodes]
     for name in symbols:
         symbol = kconf.syms.get(name)
         if symbol is None or not symbol.nodes:
-            near = get_close_matches(name, kconf.syms, n=1, cutoff=0.8)
+            near = get_close_matches(name, known, n=1, cutoff=0.8)
             hint = f"; the nearest is {near[0]}" if near else ""
             answer[name] = ABSENT + hint
             continue
