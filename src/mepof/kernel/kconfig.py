@@ -6,7 +6,8 @@ line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take.
 option from taking stands behind it: ``| absent`` where some releases do not have it, and
 ``| unmet EXPRESSION`` where they have a dependency that may not be met. The first
 fragment that says ``# base: TARGET…`` decides what the rest is laid over (``allnoconfig``,
-``gki_defconfig vendor/phone.config``); one that says ``# over: NAME`` is laid over that fragment.
+``gki_defconfig vendor/phone.config``); without one, it is ``defconfig``, or ``alldefconfig`` if the
+first file is a defconfig itself. One that says ``# over: NAME`` is laid over that fragment.
 One that says ``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`), and
 ``# load: NAME…`` names modules: guests then load these alone.
 """
@@ -55,6 +56,8 @@ _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
 _ARCH = re.compile(r"^# Linux/(\w+) \S+ Kernel Configuration\r?$", re.M)
 # How configurations are named that are the kernel's own.
 _TREES = re.compile(r".*config")
+# Such a file states what differs from Kconfig's own defaults, which kbuild lays it over.
+_DEFCONFIG = re.compile(r"(.*[._-])?defconfig")
 # How compressed files begin, such as /proc/config.gz, and what prints their content.
 _COMPRESSED = {
     b"\x1f\x8b": "zcat",
@@ -118,6 +121,11 @@ class Fragments:
     base: str
     settings: tuple[Setting, ...]
     base_origin: str
+
+    @property
+    def base_by_name(self) -> str | None:
+        """The base that no content of the fragments decides, but the name of the first."""
+        return None if self.base_origin or self.base == "defconfig" else self.base
 
     def values(self) -> dict[str, str]:
         """What the settings say, by every name that an option goes by."""
@@ -237,7 +245,8 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
     Raises:
         InputError: a file cannot be read, or a line is not a Kconfig line or its value none.
     """
-    base, base_origin = "defconfig", ""
+    is_defconfig = files and _DEFCONFIG.fullmatch(files[0].name)
+    base, base_origin = "alldefconfig" if is_defconfig else "defconfig", ""
     merged: dict[str, Setting] = {}
     # Whatever name an option goes by, the last line that has it says what is wanted.
     wanted_by: dict[str, str] = {}

@@ -135,6 +135,22 @@ def test_options_that_a_kernel_must_have_are_unknown_under_all_their_names() -> 
     assert [setting.symbol for setting in kconfig.unknown(wanted, {"B", "X"})] == ["C"]
 
 
+@pytest.mark.parametrize("name", ["defconfig", "phone_defconfig", "phone.defconfig"])
+def test_a_defconfig_lies_over_the_defaults_of_kconfig(tmp_path: Path, name: str) -> None:
+    own, more, other = (tmp_path / each for each in (name, "vendor.config", "mydefconfig"))
+    for path in (own, more, other):
+        path.write_text("CONFIG_NET=y\n")
+    assert kconfig.merge([own, more]).base == "alldefconfig"
+    assert kconfig.merge([more, own]).base == kconfig.merge([other]).base == "defconfig"
+    # What is built depends on the name, beyond the content.
+    assert kconfig.merge([own]).base_by_name == "alldefconfig"
+    assert kconfig.merge([other]).base_by_name is None
+    own.write_text("# base: defconfig\nCONFIG_NET=y\n")
+    assert (stated := kconfig.merge([own])).base == "defconfig"
+    assert stated.base_by_name is None
+    assert kconfig.merge([*kconfig.paths("slim", "x86-64"), own]).base == "allnoconfig"
+
+
 def test_a_value_of_a_kind_that_an_option_does_not_take_is_known(tmp_path: Path) -> None:
     (tmp_path / "arch").mkdir()
     (tmp_path / "Kconfig").write_text(
