@@ -19,8 +19,7 @@ from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import EnvironmentLack, InputError, listed
 from mepof.g4.names import is_path
-from mepof.kernel import base, companions, kconfig, landing_pads, overlay, rewriting
-from mepof.kernel.configure import lacking_files
+from mepof.kernel import base, companions, kconfig, landing_pads, outside, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
@@ -137,6 +136,7 @@ def check_fit(
         config=(
             *_baseless(tree, arch, fragments),
             *_unknown(required, symbols),
+            *_unfit(required, symbols),
             *_unaccompanied(fragments),
             *_without_files(fragments, tree),
         ),
@@ -160,6 +160,7 @@ def check_fit(
             *(Reason(*each) for each in unfinished(tree)),
             *_unreachable(tree, arch, fragments),
             *_noted(theirs, symbols),
+            *_unfit(theirs, symbols),
         ),
     )
 
@@ -234,11 +235,18 @@ def _baseless(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[
             yield Reason(error.message, error.remedy)
 
 
-def _noted(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> Iterator[Reason]:
+def _noted(settings: Iterable[kconfig.Setting], symbols: kconfig.Kinds) -> Iterator[Reason]:
     """How many options need not be there, and are not."""
     if missing := kconfig.unknown(settings, symbols):
         names = listed([f"CONFIG_{each.symbol}" for each in missing], 4)
         yield Reason(f"the kernel does not have {len(missing)} of the options: {names}")
+
+
+def _unfit(settings: Iterable[kconfig.Setting], symbols: kconfig.Kinds) -> Iterator[Reason]:
+    for setting, takes in kconfig.unfit(settings, symbols):
+        yield Reason(
+            f"CONFIG_{setting.symbol} takes {takes}, not {setting.value} ({setting.origin})"
+        )
 
 
 def _unaccompanied(fragments: kconfig.Fragments) -> Iterator[Reason]:
@@ -249,7 +257,7 @@ def _unaccompanied(fragments: kconfig.Fragments) -> Iterator[Reason]:
 
 def _without_files(fragments: kconfig.Fragments, tree: Path) -> Iterator[Reason]:
     lines = "".join(setting.lines() for setting in fragments.settings)
-    for message, remedy in lacking_files(lines, [tree]):
+    for message, remedy in outside.lacking(lines, [tree]):
         yield Reason(message, remedy)
 
 
@@ -259,7 +267,7 @@ def _algorithm(
     arch: Arch,
     toolchain: Toolchain,
     fragments: kconfig.Fragments,
-    symbols: frozenset[str],
+    symbols: kconfig.Kinds,
 ) -> AlgorithmFit:
     algorithm = ALGORITHMS.get(name)
     lacks = tuple(_lacks(algorithm.requires, toolchain))
@@ -315,7 +323,7 @@ def _misfits(tree: Path, names: Iterable[str], toolchain: Toolchain) -> tuple[Re
     return tuple(Reason(misfit.message, misfit.nearest) for misfit in misfits)
 
 
-def _unknown(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> Iterator[Reason]:
+def _unknown(settings: Iterable[kconfig.Setting], symbols: kconfig.Kinds) -> Iterator[Reason]:
     """The options that must be set and that the kernel has under none of their names; if they are
     very many, first that."""
     missing = kconfig.unknown(settings, symbols)

@@ -88,7 +88,7 @@ def values(tree: Path, arch: Arch, fragments: Fragments) -> Mapping[str, str] | 
     """The values of options that fragments and the tree's files below them state; None if they lie
     over a target that only make knows."""
     below: list[Path] = []
-    if fragments.base != "allnoconfig":
+    if fragments.base not in ("allnoconfig", "alldefconfig"):
         makefiles = _makefiles(tree, arch)
         for wanted in fragments.base.split():
             names = _names(wanted, makefiles, arch)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mepof.errors import WorkError
-from mepof.kernel import companions
+from mepof.kernel import companions, outside
 from mepof.kernel.kconfig import ABSENT, MANY, REDUCE, UNMET, Fragments, Setting
 from mepof.process import run
 
@@ -25,11 +25,6 @@ from mepof.process import run
 DROPPED = "dropped.txt"
 _PROMPTLESS = "it has no prompt: only another option can set it"
 _MAX_SHOWN = MANY
-# Options that name a file of certificates, without which the compilation would end.
-_FILES = re.compile(
-    r'^CONFIG_(MODULE_SIG_KEY|SYSTEM_TRUSTED_KEYS|SYSTEM_REVOCATION_KEYS)="(?!pkcs11:)(.+)"$', re.M
-)
-_GENERATED = "certs/signing_key.pem"
 
 
 def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
@@ -130,24 +125,7 @@ def _lacking(
     wanted = {*have, *(setting.lines().rstrip() for setting in missing)}
     yield from companions.lacking(wanted)
     yield from companions.unsuitable(wanted - have, make)
-    yield from lacking_files(config, directories)
-
-
-def lacking_files(config: str, directories: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """The files of keys and certificates that lines of a configuration name and that are not there,
-    each with a remedy.
-
-    Args:
-        directories: those in which make looks for files.
-    """
-    for symbol, name in _FILES.findall(config):
-        if name != _GENERATED and not any((each / name).is_file() for each in directories):
-            default = _GENERATED if symbol == "MODULE_SIG_KEY" else ""
-            where = "does not exist" if name.startswith("/") else "is not in the tree"
-            yield (
-                f"CONFIG_{symbol} names {name}, which {where}",
-                f'write CONFIG_{symbol}="{default}", or the absolute path of a file',
-            )
+    yield from outside.lacking(config, directories)
 
 
 def _excused(setting: Setting, reason: str) -> bool:
@@ -217,10 +195,12 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
     kconf = Kconfig("Kconfig", warn=False, suppress_traceback=False)
     kconf.load_config(config)
     answer = {}
+    # Others are merely mentioned, such as one that a kernel no longer has.
+    known = [name for name, symbol in kconf.syms.items() if symbol.nodes]
     for name in symbols:
         symbol = kconf.syms.get(name)
         if symbol is None or not symbol.nodes:
-            near = get_close_matches(name, kconf.syms, n=1, cutoff=0.8)
+            near = get_close_matches(name, known, n=1, cutoff=0.8)
             hint = f"; the nearest is {near[0]}" if near else ""
             answer[name] = ABSENT + hint
             continue

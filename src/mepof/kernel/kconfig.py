@@ -6,7 +6,8 @@ line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take.
 option from taking stands behind it: ``| absent`` where some releases do not have it, and
 ``| unmet EXPRESSION`` where they have a dependency that may not be met. The first
 fragment that says ``# base: TARGET…`` decides what the rest is laid over (``allnoconfig``,
-``gki_defconfig vendor/phone.config``); one that says ``# over: NAME`` is laid over that fragment.
+``gki_defconfig vendor/phone.config``); without one, it is ``defconfig``, or ``alldefconfig`` if the
+first file is a defconfig itself. One that says ``# over: NAME`` is laid over that fragment.
 One that says ``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`), and
 ``# load: NAME…`` names modules: guests then load these alone.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import sha256
@@ -36,13 +37,27 @@ _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
 # The comments that name the base, and the modules that guests load.
 _BASE = re.compile(r"#\s*base\s*:(.*)")
 _LOAD = re.compile(r"^#\s*load\s*:(.*)$", re.M)
-_SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
+# An option, and of which kind it is, which stands before its help.
+_SYMBOL = re.compile(
+    r"^\s*(?:(?:menu)?config\s+(\w+)\s*$|(?:def_)?(bool|tristate|string|int|hex)\b|(-*help-*)\s*$)",
+    re.M,
+)
+# What an option of a kind takes, and the words for that.
+_KINDS = {
+    "bool": ("y or n", re.compile(r"[yn]")),
+    "tristate": ("y, m or n", re.compile(r"[ymn]")),
+    "string": ("a string in double quotes", re.compile(r'".*"')),
+    "int": ("a decimal number", re.compile(r"-?[0-9]+")),
+    "hex": ("a hexadecimal number", re.compile(r"(?:0[xX])?[0-9A-Fa-f]+")),
+}
 # What no text has.
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
 # The first lines of a whole configuration: which architecture it is of.
 _ARCH = re.compile(r"^# Linux/(\w+) \S+ Kernel Configuration\r?$", re.M)
 # How configurations are named that are the kernel's own.
 _TREES = re.compile(r".*config")
+# Such a file states what differs from Kconfig's own defaults, which kbuild lays it over.
+_DEFCONFIG = re.compile(r"(.*[._-])?defconfig")
 # How compressed files begin, such as /proc/config.gz, and what prints their content.
 _COMPRESSED = {
     b"\x1f\x8b": "zcat",
@@ -50,6 +65,8 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstdcat",
     b"BZh": "bzcat",
 }
+#: Options of a kernel, and of which kinds each is.
+Kinds = Mapping[str, Collection[str]]
 # Why an option did not take, and what lines call it that expect it.
 ABSENT = "this kernel has no such option"
 UNMET = "unmet dependency "
@@ -104,6 +121,11 @@ class Fragments:
     base: str
     settings: tuple[Setting, ...]
     base_origin: str
+
+    @property
+    def base_by_name(self) -> str | None:
+        """The base that no content of the fragments decides, but the name of the first."""
+        return None if self.base_origin or self.base == "defconfig" else self.base
 
     def values(self) -> dict[str, str]:
         """What the settings say, by every name that an option goes by."""
@@ -223,7 +245,8 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
     Raises:
         InputError: a file cannot be read, or a line is not a Kconfig line or its value none.
     """
-    base, base_origin = "defconfig", ""
+    is_defconfig = files and _DEFCONFIG.fullmatch(files[0].name)
+    base, base_origin = "alldefconfig" if is_defconfig else "defconfig", ""
     merged: dict[str, Setting] = {}
     # Whatever name an option goes by, the last line that has it says what is wanted.
     wanted_by: dict[str, str] = {}
@@ -330,10 +353,10 @@ def has_modules(config: str) -> bool:
     return "CONFIG_MODULES=y" in config.splitlines()
 
 
-def symbols(tree: Path) -> frozenset[str]:
-    """Every option that a tree's Kconfig files define, for any architecture; also of a directory
-    outside of the tree, if a link leads there."""
-    found: set[str] = set()
+def symbols(tree: Path) -> Kinds:
+    """Every option that a tree's Kconfig files define, for any architecture, and its kinds; also of
+    a directory outside of the tree, if a link leads there."""
+    found: dict[str, set[str]] = {}
     root = tree.resolve()
     outside: set[Path] = set()
 
@@ -353,11 +376,23 @@ def symbols(tree: Path) -> frozenset[str]:
         for name in files:
             if name.startswith("Kconfig"):
                 text = (Path(directory) / name).read_text(encoding="utf-8", errors="replace")
-                found.update(_SYMBOL.findall(text))
-    return frozenset(found)
+                _read_kinds(text, found)
+    return found
 
 
-def unknown(wanted: Iterable[Setting], known: Set[str]) -> tuple[Setting, ...]:
+def _read_kinds(text: str, found: dict[str, set[str]]) -> None:
+    """Add what a Kconfig file defines."""
+    kinds: set[str] = set()
+    for name, kind, _ in _SYMBOL.findall(text):
+        if name:
+            kinds = found.setdefault(name, set())
+        elif kind:
+            kinds.add(kind)
+        else:
+            kinds = set()  # what follows is prose, up to the next option
+
+
+def unknown(wanted: Iterable[Setting], known: Collection[str]) -> tuple[Setting, ...]:
     """The settings that a kernel must have and has under none of their names.
 
     Args:
@@ -368,5 +403,18 @@ def unknown(wanted: Iterable[Setting], known: Set[str]) -> tuple[Setting, ...]:
         for setting in wanted
         if setting.value != "n"
         and ABSENT not in setting.excuses
-        and known.isdisjoint(setting.names())
+        and not any(name in known for name in setting.names())
     )
+
+
+def unfit(wanted: Iterable[Setting], known: Kinds) -> Iterator[tuple[Setting, str]]:
+    """The settings whose value no option of that name takes, and what one takes.
+
+    Args:
+        known: the kernel's options, and their kinds.
+    """
+    for setting in wanted:
+        kinds = sorted(known.get(setting.symbol, ()))
+        takes = [_KINDS[kind] for kind in kinds]
+        if takes and setting.value != "n" and not any(t[1].fullmatch(setting.value) for t in takes):
+            yield setting, " or ".join(words for words, _ in takes)

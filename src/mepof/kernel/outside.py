@@ -1,24 +1,39 @@
-"""Files outside the tree that a configuration names, and that the kernel then holds: certificates,
-firmware, the contents of an initramfs.
+"""Files that a configuration names, and that decide what the kernel holds: certificates, firmware,
+the contents of an initramfs, the symbols that modules of others need.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from mepof.errors import InputError
+from mepof.errors import InputError, listed
 from mepof.kernel.kconfig import Fragments
 from mepof.plan.digest import file_digest, tree_digest, walk
 
 _TEXT = re.compile(r'^CONFIG_(\w+)=("(?:\\.|[^"\\])*")$', re.M)
-_CERTIFICATES = (
-    *("MODULE_SIG_KEY", "SYSTEM_BLACKLIST_HASH_LIST", "SYSTEM_REVOCATION_KEYS"),
-    "SYSTEM_TRUSTED_KEYS",
-)
+# Options that name a file, which make looks for in the tree, too; and what stands for none.
+_FILES = {
+    "BOOT_CONFIG_EMBED_FILE": "",
+    "IPE_BOOT_POLICY": "",
+    "MODULE_SIG_KEY": "certs/signing_key.pem",  # kbuild makes it
+    "SYSTEM_BLACKLIST_HASH_LIST": "",
+    "SYSTEM_REVOCATION_KEYS": "",
+    "SYSTEM_TRUSTED_KEYS": "",
+    "UNUSED_KSYMS_WHITELIST": "",
+}
+_INITRAMFS = "INITRAMFS_SOURCE"
+# Those whose files are not what another absolute path would do for.
+_REMEDIES = {
+    "EXTRA_FIRMWARE": "put it there without compression, name the directory with it in "
+    'CONFIG_EXTRA_FIRMWARE_DIR, or write CONFIG_EXTRA_FIRMWARE=""',
+    _INITRAMFS: f'write CONFIG_{_INITRAMFS}="", or absolute paths alone, also in a list of files',
+}
+_ABSOLUTE = "the absolute path of a file"
+_MOST = 4
 # Where firmware is looked for by default (drivers/base/firmware_loader/Kconfig).
 _FIRMWARE = "/lib/firmware"
 
@@ -34,17 +49,57 @@ def named_in(config: str) -> frozenset[Path]:
     return _named(dict(_TEXT.findall(config)))
 
 
+def lacking(config: str, directories: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """The files that lines of a configuration name and that are not there, by option, each with a
+    remedy: kbuild misses them when it has compiled most of the kernel.
+
+    Args:
+        directories: those in which make looks for files.
+    """
+    missing: dict[str, list[str]] = {}
+    for symbol, path in _files(dict(_TEXT.findall(config))):
+        # Make and lists replace variables; the script for an initramfs looks beside the objects.
+        is_known = "$" not in str(path) and str(path) != _FILES.get(symbol)
+        by_make = symbol != _INITRAMFS or ".cpio" in path.name
+        tried = [path] if path.is_absolute() else [each / path for each in directories if by_make]
+        if is_known and not any(each.exists() for each in tried):
+            missing.setdefault(symbol, []).append(str(path))
+    for symbol, names in missing.items():
+        many = len(names) > 1
+        where = f"{'are' if many else 'is'} not in the tree"
+        if names[0].startswith("/"):
+            where = "do not exist" if many else "does not exist"
+        elif symbol == _INITRAMFS:
+            where = "the build does not find by a relative path"
+        default = _FILES.get(symbol, "")
+        yield (
+            f"CONFIG_{symbol} names {listed(names, _MOST)}, which {where}",
+            _REMEDIES.get(symbol, f'write CONFIG_{symbol}="{default}", or {_ABSOLUTE}'),
+        )
+
+
 def _named(values: Mapping[str, str]) -> frozenset[Path]:
+    # The others are files of the tree, which is an input.
+    return frozenset(path for _, path in _files(values) if path.is_absolute())
+
+
+def _files(values: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """The files and directories that options name, after the option."""
+
     def words(symbol: str) -> list[str]:
         return values.get(symbol, "").strip('"').split()
 
+    for symbol in sorted(_FILES.keys() & values.keys()):
+        name = values[symbol].strip('"')
+        if name and not name.startswith("pkcs11:"):
+            yield symbol, Path(name)
     firmware = Path(*words("EXTRA_FIRMWARE_DIR")[:1] or [_FIRMWARE])
-    found = [Path(values[symbol].strip('"')) for symbol in _CERTIFICATES if symbol in values]
-    found += [firmware / name for name in words("EXTRA_FIRMWARE")]
-    for path in map(Path, words("INITRAMFS_SOURCE")):
-        found += [path, *_listed(path)]
-    # The others are files of the tree, which is an input.
-    return frozenset(path for path in found if path.is_absolute())
+    for name in words("EXTRA_FIRMWARE"):
+        yield "EXTRA_FIRMWARE", firmware / name
+    for path in map(Path, words(_INITRAMFS)):
+        yield _INITRAMFS, path
+        for each in _listed(path):
+            yield _INITRAMFS, each
 
 
 def _listed(path: Path) -> Iterator[Path]:

@@ -134,10 +134,8 @@ class Taken:
                         copy.mkdir()
                     case "link":
                         copy.symlink_to(item.text or source.readlink())
-                    case "file" | "exec":
-                        shutil.copy2(source, copy)
                     case _:
-                        raise InputError(f"{source} cannot be copied: it is a special file")
+                        shutil.copy2(source, copy)
             except OSError as error:
                 if means_full(error):
                     raise
@@ -154,8 +152,8 @@ def taken(directory: Path) -> Taken:
     the tree, and those to nothing or to a device, stay links.
 
     Raises:
-        InputError: a file cannot be read, a link points to a directory around it, or git cannot
-            tell what it tracks.
+        InputError: a file cannot be read or is a pipe, socket or device, a link points to a
+            directory around it, or git cannot tell what it tracks.
     """
     try:
         root = directory.resolve()
@@ -179,6 +177,11 @@ def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterato
         place = at + relative
         if _LEFT_OUT.search(place) or (kind != "dir" and _LEFT_OUT_FILES.search(place)):
             continue
+        if kind == "other":
+            raise InputError(
+                f"{root / relative} cannot be copied: it is a special file",
+                "remove it: no kernel is built from a pipe, a socket or a device",
+            )
         # A link may point to a directory.
         if _looks_built(place) and not (root / relative).is_dir():
             tracked = _tracked(root) if tracked is None else tracked

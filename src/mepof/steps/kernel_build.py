@@ -153,6 +153,7 @@ class KernelBuildBody:
             **booted,
             **loader,
             **({} if held is None else {_OUTSIDE: held}),
+            **({} if (below := merged.base_by_name) is None else {"base": below}),
             **beside,
             **_linker(spec.arch),
             **ALGORITHMS.identity(*algorithms_of(asked)),

@@ -208,6 +208,17 @@ def test_options_that_a_kernel_does_not_have_may_be_noted(
     )
 
 
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_value_of_the_wrong_kind_is_named(tree: Path, toolchain: Clang, noted: bool) -> None:
+    (tree / "Kconfig").write_text((tree / "Kconfig").read_text() + "config HZ\n\tint\n")
+    own = tree.with_name("own.config")
+    own.write_text('CONFIG_HZ="250"\n')
+    fit = check_fit(tree, X86, toolchain, ("slim", str(own)), (), note_dropped=noted)
+    wrong = Reason(f'CONFIG_HZ takes a decimal number, not "250" ({own}:1)')
+    assert fit.config == (() if noted else (wrong,))
+    assert (wrong in fit.notes) == noted
+
+
 def test_a_recompilation_option_of_another_compiler_is_not_listed(
     tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,7 +146,8 @@ def test_what_a_configuration_says_of_options_is_in_its_lines_and_in_the_files_b
     assert values(tmp_path, arm64, merged(tmp_path, own)) == said
     several = merged(tmp_path, f"# base: defconfig x.config\n{own}")
     assert values(tmp_path, arm64, several) == said | {"B": "y"}
-    alone = merged(tmp_path, f"# base: allnoconfig\n{own}")
-    assert values(tmp_path, arm64, alone) == {"C": "y", "NEW": "y", "OLD": "y"}
+    for target in ("allnoconfig", "alldefconfig"):
+        alone = merged(tmp_path, f"# base: {target}\n{own}")
+        assert values(tmp_path, arm64, alone) == {"C": "y", "NEW": "y", "OLD": "y"}
     for target in ("tinyconfig", "none_defconfig"):
         assert values(tmp_path, arm64, merged(tmp_path, f"# base: {target}\n{own}")) is None

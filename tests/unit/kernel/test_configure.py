@@ -73,13 +73,13 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         'config SUFFIX\n\tstring "suffix"\n\n'
         'config CPUS\n\tint "CPUs"\n\trange 2 64 if USB\n\trange 2 512\n\tdefault 8\n\n'
         'config BASE\n\thex "base"\n\tdefault 0x10\n\n'
-        'config EXT4\n\ttristate "ext4"\n'
+        'config EXT4\n\ttristate "ext4"\n\tselect SRCU\n'
     )
     (tree / "Kconfig").write_text(macro + KCONFIG + usb + bug + x32 + typed)
     (tree / "config").write_text("CONFIG_TLS=y\nCONFIG_SUFFIX=y\nCONFIG_CPUS=y\nCONFIG_EXT4=m\n")
     names = (
         *("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ", "USB"),
-        *("GCC_BUG", "X32", "SUFFIX", "CPUS", "BASE", "EXT4"),
+        *("GCC_BUG", "X32", "SUFFIX", "CPUS", "BASE", "EXT4", "SRCU"),
     )
     missing = [Setting(name, "y", "x:1") for name in names]
     return configure.explain(tree, tree / "config", missing, {})
@@ -89,6 +89,7 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     ("option", "reason"),
     [
         ("INET", "unmet dependency NET"),
+        ("SRCU", "this kernel has no such option"),
         ("NETT", "this kernel has no such option; the nearest is NET"),
         ("ZZZZ", "this kernel has no such option"),
         ("CRYPTO", "selected by TLS"),

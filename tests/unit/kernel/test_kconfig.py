@@ -135,6 +135,52 @@ def test_options_that_a_kernel_must_have_are_unknown_under_all_their_names() -> 
     assert [setting.symbol for setting in kconfig.unknown(wanted, {"B", "X"})] == ["C"]
 
 
+@pytest.mark.parametrize("name", ["defconfig", "phone_defconfig", "phone.defconfig"])
+def test_a_defconfig_lies_over_the_defaults_of_kconfig(tmp_path: Path, name: str) -> None:
+    own, more, other = (tmp_path / each for each in (name, "vendor.config", "mydefconfig"))
+    for path in (own, more, other):
+        path.write_text("CONFIG_NET=y\n")
+    assert kconfig.merge([own, more]).base == "alldefconfig"
+    assert kconfig.merge([more, own]).base == kconfig.merge([other]).base == "defconfig"
+    # What is built depends on the name, beyond the content.
+    assert kconfig.merge([own]).base_by_name == "alldefconfig"
+    assert kconfig.merge([other]).base_by_name is None
+    own.write_text("# base: defconfig\nCONFIG_NET=y\n")
+    assert (stated := kconfig.merge([own])).base == "defconfig"
+    assert stated.base_by_name is None
+    assert kconfig.merge([*kconfig.paths("slim", "x86-64"), own]).base == "allnoconfig"
+
+
+def test_a_value_of_a_kind_that_an_option_does_not_take_is_known(tmp_path: Path) -> None:
+    (tmp_path / "arch").mkdir()
+    (tmp_path / "Kconfig").write_text(
+        'config HZ\n\tint\n\tdefault 250\n\nconfig NAME\n\tstring "Name"\n\thelp\n'
+        "\t  int is not what it takes, nor\n\t  hex 10.\n\nmenuconfig NET\n\tdef_bool y\n"
+        'config E1000\n\ttristate "Driver"\nconfig BASE\n\thex\nconfig LATER\n'
+    )
+    (tmp_path / "arch/Kconfig").write_text("config BASE\n\tint\n")
+    known = kconfig.symbols(tmp_path)
+    fitting = ("HZ=-1", 'NAME="10"', "NET=y", "E1000=m", "BASE=0x10", "BASE=10", "LATER=7", "NO=x")
+    wrong = {
+        'HZ="250"': "a decimal number",
+        "HZ=0x10": "a decimal number",
+        "NAME=10": "a string in double quotes",
+        "NET=m": "y or n",
+        "E1000=1": "y, m or n",
+        "BASE=y": "a hexadecimal number or a decimal number",
+    }
+
+    def unfit(line: str) -> list[str]:
+        name, _, value = line.partition("=")
+        setting = kconfig.Setting(name, value, "a.config:1")
+        return [takes for _, takes in kconfig.unfit([setting], known)]
+
+    assert not any(map(unfit, fitting))
+    assert {line: takes for line in wrong for takes in unfit(line)} == wrong
+    # One that is off is no number, either, and may be left out.
+    assert [*kconfig.unfit(kconfig.merge([], ["# CONFIG_HZ is not set"]).settings, known)] == []
+
+
 @pytest.mark.parametrize("name", kconfig.names())
 @pytest.mark.parametrize("architecture", arch.names())
 def test_every_fragment_of_ours_can_be_read(name: str, architecture: str) -> None:

@@ -71,3 +71,56 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(outside, "file_digest", refused)
     with pytest.raises(InputError, match=r"key, which the config names, cannot be read: Perm"):
         outside.digest([tmp_path / "key"])
+
+
+def missed(line: str, *directories: Path) -> list[tuple[str, str]]:
+    return [*outside.lacking(f"{line}\n", directories)]
+
+
+def test_files_that_are_not_there_are_named_with_what_to_write(tmp_path: Path) -> None:
+    ((message, remedy),) = missed('CONFIG_UNUSED_KSYMS_WHITELIST="abi.raw"', tmp_path)
+    assert message == "CONFIG_UNUSED_KSYMS_WHITELIST names abi.raw, which is not in the tree"
+    assert remedy == 'write CONFIG_UNUSED_KSYMS_WHITELIST="", or the absolute path of a file'
+    (tmp_path / "abi.raw").touch()
+    assert missed('CONFIG_UNUSED_KSYMS_WHITELIST="abi.raw"', tmp_path) == []
+    line = f'CONFIG_UNUSED_KSYMS_WHITELIST="{tmp_path}/abi.raw"\n'
+    assert outside.named_in(line) == {tmp_path / "abi.raw"}
+    for symbol in ("SYSTEM_BLACKLIST_HASH_LIST", "BOOT_CONFIG_EMBED_FILE", "IPE_BOOT_POLICY"):
+        ((message, _),) = missed(f'CONFIG_{symbol}="/nowhere/file"')
+        assert message == f"CONFIG_{symbol} names /nowhere/file, which does not exist"
+    # Make or a list replaces variables; none of the others is a file.
+    line = 'CONFIG_INITRAMFS_SOURCE="$(ROOT)/list"\nCONFIG_MODULE_SIG_KEY="pkcs11:token=a"'
+    assert missed(f'{line}\nCONFIG_SYSTEM_TRUSTED_KEYS=""') == []
+
+
+def test_firmware_is_looked_for_in_its_directory(tmp_path: Path) -> None:
+    names = "a.bin b.bin c.bin d.bin e.bin"
+    line = f'CONFIG_EXTRA_FIRMWARE="{names}"\nCONFIG_EXTRA_FIRMWARE_DIR="fw"'
+    ((message, remedy),) = missed(line, tmp_path)
+    assert message == (
+        "CONFIG_EXTRA_FIRMWARE names fw/a.bin, fw/b.bin, fw/c.bin, fw/d.bin and 1 more, which are "
+        "not in the tree"
+    )
+    assert remedy.startswith("put it there without compression")
+    (tmp_path / "fw").mkdir()
+    for name in names.split():
+        (tmp_path / "fw" / name).touch()
+    assert missed(line, tmp_path) == []
+
+
+def test_what_an_initramfs_is_made_of_has_absolute_paths(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(f"file /init {tmp_path}/init 0755 0 0\n")
+    ((message, remedy),) = missed('CONFIG_INITRAMFS_SOURCE="list"', tmp_path)
+    assert message == (
+        "CONFIG_INITRAMFS_SOURCE names list, which the build does not find by a relative path"
+    )
+    assert "absolute paths alone" in remedy
+    ((message, _),) = missed(f'CONFIG_INITRAMFS_SOURCE="{tmp_path}/list"', tmp_path)
+    assert message == f"CONFIG_INITRAMFS_SOURCE names {tmp_path}/init, which does not exist"
+    (tmp_path / "init").touch()
+    assert missed(f'CONFIG_INITRAMFS_SOURCE="{tmp_path}/list"', tmp_path) == []
+    # Make itself looks for a finished archive, in the tree as well.
+    assert len(missed('CONFIG_INITRAMFS_SOURCE="usr/own.cpio.gz"', tmp_path)) == 1
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "usr/own.cpio.gz").touch()
+    assert missed('CONFIG_INITRAMFS_SOURCE="usr/own.cpio.gz"', tmp_path) == []

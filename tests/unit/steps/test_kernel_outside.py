@@ -157,3 +157,18 @@ def test_a_certificate_that_only_the_tree_names_is_noted(build: Build) -> None:
     build.own.write_text("CONFIG_NET=y\n")
     (note,) = build.run()
     assert "own configuration names" in note and "ca.pem, whose changes are not noticed" in note
+
+
+def test_a_name_that_decides_what_a_configuration_lies_over_counts(build: Build) -> None:
+    def base(name: str) -> str | None:
+        own = build.own.rename(build.room.root / name)
+        inputs: dict[str, Input] = {
+            "source": StepInput("source"),
+            "config.0": HostInput(str(own)),
+        }
+        step = Step("x/build", "kernel-build", PARAMS | {"config": [None]}, inputs)
+        found = dict(kernel_build.BODY.identity(step)).get("base")
+        own.rename(build.own)
+        return found
+
+    assert [base("my.config"), base("my_defconfig")] == [None, "alldefconfig"]
