@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from writers.fragments import merged
 
 from mepof.kernel import companions
+from mepof.process import look_again
 
 HIDDEN = {"PAHOLE": "not-installed", "RUSTC": "not-installed", "BINDGEN": "not-installed"}
 RUST = {"RUSTC": "rustc", "BINDGEN": "bindgen"}
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where programs are found."""
     directory = tmp_path / "bin"
     directory.mkdir()
     monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
-    return directory
+    look_again()
+    yield directory
+    look_again()
 
 
 def install(directory: Path, name: str, says: str) -> None:
