@@ -316,7 +316,7 @@ class Asked(Exception):
     """A step was submitted; the arguments are what it wants, and of which workers."""
 
 
-def asked(busy: set[str], home: str, **resources: int) -> tuple[dict[str, float], Sequence[str]]:
+def submitted(busy: set[str], home: str, cores: int) -> tuple[dict[str, float], Sequence[str]]:
     """How a step that claims a phone is asked for, of two workers that have one and one that has
     none."""
     each = {OURS: 1.0, "phone": 1.0}
@@ -327,7 +327,7 @@ def asked(busy: set[str], home: str, **resources: int) -> tuple[dict[str, float]
 
     info = {"workers": {name: {"resources": offer} for name, offer in offers.items()}}
     client = SimpleNamespace(scheduler_info=lambda n_workers: info, submit=submit, id="c")
-    wanted = Resources(device=Claim("phone"), **resources)
+    wanted = Resources(cores, Claim("phone"))
     body = SimpleNamespace(resources=lambda step: wanted)
     job: Any = SimpleNamespace(
         step=SimpleNamespace(id="one"), body=body, fingerprint="f", inputs={}, host=(),
@@ -341,15 +341,15 @@ def asked(busy: set[str], home: str, **resources: int) -> tuple[dict[str, float]
 
 
 def test_a_step_asks_for_no_more_than_the_worker_has_that_has_its_phone() -> None:
-    assert asked(set(), "", cores=64)[0]["cores"] == 8
-    wanted, workers = asked(set(), "small", cores=64)
+    assert submitted(set(), "", 64)[0]["cores"] == 8
+    wanted, workers = submitted(set(), "small", 64)
     assert (wanted["cores"], workers) == (2, ["small"])
 
 
 def test_workers_that_keep_their_phone_for_others_are_asked_last() -> None:
-    assert asked({"small"}, "")[1] == ["large"]
+    assert submitted({"small"}, "", 1)[1] == ["large"]
     busy = {"small", "large"}
-    assert asked(busy, "")[1] is None  # all, again
+    assert submitted(busy, "", 1)[1] is None  # all, again
     assert busy == set()
 
 
