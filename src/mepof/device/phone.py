@@ -194,8 +194,10 @@ def _leave() -> None:
 
 
 def _release() -> None:
-    _leave()
-    give_back()
+    try:
+        _leave()
+    finally:
+        give_back()
 
 
 DEVICE = Phone()

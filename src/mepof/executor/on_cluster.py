@@ -151,9 +151,11 @@ class OnCluster:
     ) -> Done:
         said = False
         unfit: dict[str, Exception] = {}
+        busy: set[str] = set()
         while True:
-            answer = self._ask(job, store, unfit, emit, cancel, home)
+            answer = self._ask(job, store, unfit, busy, emit, cancel, home)
             if answer.busy:
+                busy.add(answer.worker)
                 if not said:
                     emit(StepNote(job.step.id, "waiting: another run uses the device"))
                 said = True
@@ -216,6 +218,7 @@ class OnCluster:
         job: Job,
         store: Store,
         unfit: Mapping[str, Exception],
+        busy: set[str],
         emit: Callable[[Event], None],
         cancel: threading.Event,
         home: _Home | None,
@@ -223,6 +226,8 @@ class OnCluster:
         """Have a worker perform a step, any but those that are unfit or distrusted.
 
         Args:
+            busy: workers that keep the device for other runs, which are asked after the others;
+                emptied once all have been asked.
             home: of the device that the step claims.
         """
         patience = _PATIENCE_SECONDS
@@ -231,7 +236,6 @@ class OnCluster:
             workers = self._workers()
             self._most = max(self._most, len(workers))
             asked = job.body.resources(job.step)
-            wanted = wanted_of(asked, workers)
             for need in sorted((asked.part or asked).needs):
                 lacking = [name for name, offers in workers.items() if need not in offers]
                 if lacking and self._is_new(need):
@@ -247,6 +251,13 @@ class OnCluster:
                     raise Interrupted("interrupted")
                 patience -= _POLL_SECONDS
                 continue
+            # What a step wants depends on the workers that it is left with.
+            wanted = wanted_of(asked, {name: workers[name] for name in fit})
+            if busy:
+                free = [n for n in fit if n not in busy and has(workers[n], wanted)]
+                if not free:
+                    busy.clear()
+                fit = free or fit
             request = Request(
                 self._run,
                 self._bodies,
@@ -261,9 +272,10 @@ class OnCluster:
                 is_permitted(),
                 self._client.id,
             )
+            everywhere = len(fit) == len(workers)
             spread = None
             if asked.part is not None:
-                part = wanted_of(asked.part, workers)
+                part = wanted_of(asked.part, {name: workers[name] for name in fit})
                 width = sum(room(workers[name], part) for name in fit)
                 without = frozenset(workers) - frozenset(fit)
                 spread = Spread(max(1, width), part, without)
@@ -275,11 +287,11 @@ class OnCluster:
                 ),
                 key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
                 resources=wanted,
-                workers=fit if len(fit) < len(workers) else None,
+                workers=None if everywhere else fit,
                 pure=False,
             )
             try:
-                answer = self._wait(future, job, wanted, fit, emit, cancel)
+                answer = self._wait(future, job, wanted, fit, everywhere, emit, cancel)
             except WorkersDied:
                 # Dask blames a death on every step that its worker had, even if it only waited.
                 begun, self._begun[job.step.id] = self._begun.get(job.step.id, 0), 0
@@ -296,6 +308,7 @@ class OnCluster:
         job: Job,
         wanted: dict[str, float],
         fit: Sequence[str],
+        everywhere: bool,
         emit: Callable[[Event], None],
         cancel: threading.Event,
     ) -> Answer | None:
@@ -303,6 +316,7 @@ class OnCluster:
 
         Args:
             fit: the workers that may do it.
+            everywhere: they are all that there were.
         """
         # If its worker dies with the answer, Dask has it made again. We may stop to wait for that,
         # but not cancel it: steps share one request for their answers, which would end for all.
@@ -330,8 +344,10 @@ class OnCluster:
                     # They died, and Dask would wait for them: those started instead have new names.
                     self._client.cancel([future], force=True)
                     return None
-                if not any(has(each, wanted) for each in workers.values()):
-                    if workers and wanted_of(job.body.resources(job.step), workers) != wanted:
+                # Asked of all, it may also run on one that has come since.
+                may = workers if everywhere else {n: workers[n] for n in fit if n in workers}
+                if not any(has(each, wanted) for each in may.values()):
+                    if may and wanted_of(job.body.resources(job.step), may) != wanted:
                         self._client.cancel([future], force=True)
                         return None
                     if not said:

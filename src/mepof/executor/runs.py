@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,13 +53,24 @@ async def _watched(worker: Any, asker: str) -> None:
             events = await worker.scheduler.events(topic=asker)
         except OSError:  # without its scheduler, this process ends
             continue
-        if events and events[-1][1].get("action") == "remove-client":
+        if is_gone([event.get("action") for _, event in events]):
             break
     with _starting:
         runs = _runs.pop(asker)
     for run in runs:
         cancel(run)
         await end(run)
+
+
+def is_gone(actions: Sequence[str]) -> bool:
+    """Whether the scheduler has lost a client.
+
+    Args:
+        actions: those that it has logged of it. A step that it was adding comes after the loss; an
+            hour later, it forgets all.
+    """
+    known = [action for action in actions if action in ("add-client", "remove-client")]
+    return known[-1] == "remove-client" if known else not actions
 
 
 class Busy(WorkError):
@@ -112,10 +123,15 @@ def _end(run: str) -> None:
         for holder in ours:
             holder.ended = True
         _changed.wait_for(lambda: not any(each.used for each in ours))
-    for holder in ours:
-        try:
-            if holder.claim.release is not None:
-                holder.claim.release()
-        finally:
-            with _changed:
-                del _holders[holder.claim.name]
+    with ExitStack() as rest:  # one that cannot be given back does not keep the others
+        for holder in ours:
+            rest.callback(_give_back, holder)
+
+
+def _give_back(holder: _Holder) -> None:
+    try:
+        if holder.claim.release is not None:
+            holder.claim.release()
+    finally:
+        with _changed:
+            del _holders[holder.claim.name]

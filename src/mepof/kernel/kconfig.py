@@ -37,9 +37,11 @@ _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
 # The comments that name the base, and the modules that guests load.
 _BASE = re.compile(r"#\s*base\s*:(.*)")
 _LOAD = re.compile(r"^#\s*load\s*:(.*)$", re.M)
-# An option, and of which kind it is, which stands before its help.
+# An option; of which kind it is, and whether it has a prompt, which stands before its help.
 _SYMBOL = re.compile(
-    r"^\s*(?:(?:menu)?config\s+(\w+)\s*$|(?:def_)?(bool|tristate|string|int|hex)\b|(-*help-*)\s*$)",
+    r"^\s*(?:(?:menu)?config\s+(\w+)\s*$"
+    r"|(?:(?:def_)?(bool|tristate|string|int|hex)|prompt)\b([ \t]*[\"'])?"
+    r"|(?:-*help-*|choice)\s*$)",
     re.M,
 )
 # What an option of a kind takes, and the words for that.
@@ -65,7 +67,8 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstdcat",
     b"BZh": "bzcat",
 }
-#: Options of a kernel, and of which kinds each is.
+#: Options of a kernel, and of which kinds each is; none of one that has no prompt, since a
+#: configuration does not decide its value.
 Kinds = Mapping[str, Collection[str]]
 # Why an option did not take, and what lines call it that expect it.
 ABSENT = "this kernel has no such option"
@@ -357,6 +360,7 @@ def symbols(tree: Path) -> Kinds:
     """Every option that a tree's Kconfig files define, for any architecture, and its kinds; also of
     a directory outside of the tree, if a link leads there."""
     found: dict[str, set[str]] = {}
+    prompted: set[str] = set()
     root = tree.resolve()
     outside: set[Path] = set()
 
@@ -376,20 +380,24 @@ def symbols(tree: Path) -> Kinds:
         for name in files:
             if name.startswith("Kconfig"):
                 text = (Path(directory) / name).read_text(encoding="utf-8", errors="replace")
-                _read_kinds(text, found)
-    return found
+                _read_kinds(text, found, prompted)
+    return {name: kinds if name in prompted else () for name, kinds in found.items()}
 
 
-def _read_kinds(text: str, found: dict[str, set[str]]) -> None:
-    """Add what a Kconfig file defines."""
-    kinds: set[str] = set()
-    for name, kind, _ in _SYMBOL.findall(text):
+def _read_kinds(text: str, found: dict[str, set[str]], prompted: set[str]) -> None:
+    """Add the options that a Kconfig file defines, and those that have a prompt in it."""
+    option = ""
+    for name, kind, prompt in _SYMBOL.findall(text):
         if name:
-            kinds = found.setdefault(name, set())
-        elif kind:
-            kinds.add(kind)
-        else:
-            kinds = set()  # what follows is prose, up to the next option
+            option = name
+            found.setdefault(option, set())
+        elif not (kind or prompt):
+            option = ""  # what follows is prose, or of a choice, up to the next option
+        elif option:
+            if kind:
+                found[option].add(kind)
+            if prompt:
+                prompted.add(option)
 
 
 def unknown(wanted: Iterable[Setting], known: Collection[str]) -> tuple[Setting, ...]:
@@ -408,13 +416,17 @@ def unknown(wanted: Iterable[Setting], known: Collection[str]) -> tuple[Setting,
 
 
 def unfit(wanted: Iterable[Setting], known: Kinds) -> Iterator[tuple[Setting, str]]:
-    """The settings whose value no option of that name takes, and what one takes.
+    """The settings whose value the option does not take under any of its names, and what it takes.
 
     Args:
         known: the kernel's options, and their kinds.
     """
     for setting in wanted:
-        kinds = sorted(known.get(setting.symbol, ()))
-        takes = [_KINDS[kind] for kind in kinds]
-        if takes and setting.value != "n" and not any(t[1].fullmatch(setting.value) for t in takes):
-            yield setting, " or ".join(words for words, _ in takes)
+        takes = [
+            (*_KINDS[kind], each.value)
+            for each in (setting, *setting.otherwise)
+            for kind in sorted(known.get(each.symbol, ()))
+        ]
+        fits = (value == "n" or pattern.fullmatch(value) for _, pattern, value in takes)
+        if takes and not any(fits):
+            yield setting, " or ".join(dict.fromkeys(words for words, _, _ in takes))

@@ -4,6 +4,7 @@ the contents of an initramfs, the symbols that modules of others need.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ _FILES = {
     "UNUSED_KSYMS_WHITELIST": "",
 }
 _INITRAMFS = "INITRAMFS_SOURCE"
+# What make replaces in a name, and what the shell does, which gets the names for an initramfs.
+_MAKE, _SHELL = frozenset("$"), frozenset("$~*?[")
 # Those whose files are not what another absolute path would do for.
 _REMEDIES = {
     "EXTRA_FIRMWARE": "put it there without compression, name the directory with it in "
@@ -58,11 +61,12 @@ def lacking(config: str, directories: Sequence[Path]) -> Iterator[tuple[str, str
     """
     missing: dict[str, list[str]] = {}
     for symbol, path in _files(dict(_TEXT.findall(config))):
-        # Make and lists replace variables; the script for an initramfs looks beside the objects.
-        is_known = "$" not in str(path) and str(path) != _FILES.get(symbol)
+        # The script for an initramfs looks beside the objects.
+        expanded = _SHELL if symbol == _INITRAMFS else _MAKE
+        is_known = expanded.isdisjoint(str(path)) and str(path) != _FILES.get(symbol)
         by_make = symbol != _INITRAMFS or ".cpio" in path.name
         tried = [path] if path.is_absolute() else [each / path for each in directories if by_make]
-        if is_known and not any(each.exists() for each in tried):
+        if is_known and not any(map(os.path.exists, tried)):
             missing.setdefault(symbol, []).append(str(path))
     for symbol, names in missing.items():
         many = len(names) > 1

@@ -210,7 +210,7 @@ def test_options_that_a_kernel_does_not_have_may_be_noted(
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_a_value_of_the_wrong_kind_is_named(tree: Path, toolchain: Clang, noted: bool) -> None:
-    (tree / "Kconfig").write_text((tree / "Kconfig").read_text() + "config HZ\n\tint\n")
+    (tree / "Kconfig").write_text((tree / "Kconfig").read_text() + 'config HZ\n\tint "Ticks"\n')
     own = tree.with_name("own.config")
     own.write_text('CONFIG_HZ="250"\n')
     fit = check_fit(tree, X86, toolchain, ("slim", str(own)), (), note_dropped=noted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from mepof.executor import carried, dask, on_cluster
 from mepof.executor.carried import Where, packed, unpacked
 from mepof.executor.offers import SHARE, memory_of_machine, waits, wanted_of
 from mepof.executor.on_cluster import OnCluster
-from mepof.plan.body import Resources
+from mepof.plan.body import Claim, Resources
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.model import HostInput, Json, Plan, Step
 from mepof.plan.store import Store
@@ -310,6 +310,47 @@ def test_a_step_asks_for_no_more_than_the_largest_worker_has() -> None:
     assert wanted_of(Resources(memory=500), {"a": {"cores": 2.0}}) == {"cores": 1, **ours}
     # A step whose parts run elsewhere only waits.
     assert wanted_of(Resources(64, part=Resources(memory=500)), workers) == ours
+
+
+class Asked(Exception):
+    """A step was submitted; the arguments are what it wants, and of which workers."""
+
+
+def submitted(busy: set[str], home: str, cores: int) -> tuple[dict[str, float], Sequence[str]]:
+    """How a step that claims a phone is asked for, of two workers that have one and one that has
+    none."""
+    each = {OURS: 1.0, "phone": 1.0}
+    offers = {"small": {**each, "cores": 2.0}, "large": {**each, "cores": 8.0}, "none": {OURS: 1.0}}
+
+    def submit(*words: object, **how: Any) -> None:
+        raise Asked(how["resources"], how["workers"])
+
+    info = {"workers": {name: {"resources": offer} for name, offer in offers.items()}}
+    client = SimpleNamespace(scheduler_info=lambda n_workers: info, submit=submit, id="c")
+    wanted = Resources(cores, Claim("phone"))
+    body = SimpleNamespace(resources=lambda step: wanted)
+    job: Any = SimpleNamespace(
+        step=SimpleNamespace(id="one"), body=body, fingerprint="f", inputs={}, host=(),
+        ingredients=None, artifacts={}, again=False,
+    )  # fmt: skip
+    store: Any = SimpleNamespace(log=lambda *words: "log")
+    on = OnCluster(client, bodies, Where("a", None))
+    with pytest.raises(Asked) as found:
+        on._ask(job, store, {}, busy, lambda event: None, threading.Event(), on_cluster._Home(home))
+    return found.value.args[0], found.value.args[1]
+
+
+def test_a_step_asks_for_no_more_than_the_worker_has_that_has_its_phone() -> None:
+    assert submitted(set(), "", 64)[0]["cores"] == 8
+    wanted, workers = submitted(set(), "small", 64)
+    assert (wanted["cores"], workers) == (2, ["small"])
+
+
+def test_workers_that_keep_their_phone_for_others_are_asked_last() -> None:
+    assert submitted({"small"}, "", 1)[1] == ["large"]
+    busy = {"small", "large"}
+    assert submitted(busy, "", 1)[1] is None  # all, again
+    assert busy == set()
 
 
 def test_the_workers_of_a_machine_share_its_memory(farm: Farm) -> None:

@@ -154,9 +154,10 @@ def test_a_defconfig_lies_over_the_defaults_of_kconfig(tmp_path: Path, name: str
 def test_a_value_of_a_kind_that_an_option_does_not_take_is_known(tmp_path: Path) -> None:
     (tmp_path / "arch").mkdir()
     (tmp_path / "Kconfig").write_text(
-        'config HZ\n\tint\n\tdefault 250\n\nconfig NAME\n\tstring "Name"\n\thelp\n'
+        'config HZ\n\tint "Ticks"\n\tdefault 250\n\nconfig NAME\n\tstring "Name"\n\thelp\n'
         "\t  int is not what it takes, nor\n\t  hex 10.\n\nmenuconfig NET\n\tdef_bool y\n"
-        'config E1000\n\ttristate "Driver"\nconfig BASE\n\thex\nconfig LATER\n'
+        "\tprompt 'Network'\nconfig E1000\n\ttristate \"Driver\"\nconfig LATER\n"
+        'config BASE\n\thex "Base"\nconfig LIBRARY\n\tbool\nchoice\n\tprompt "Which"\n'
     )
     (tmp_path / "arch/Kconfig").write_text("config BASE\n\tint\n")
     known = kconfig.symbols(tmp_path)
@@ -176,9 +177,12 @@ def test_a_value_of_a_kind_that_an_option_does_not_take_is_known(tmp_path: Path)
         return [takes for _, takes in kconfig.unfit([setting], known)]
 
     assert not any(map(unfit, fitting))
+    # Other options alone decide one without a prompt, which a whole configuration names, too.
+    assert not unfit("LIBRARY=m")
     assert {line: takes for line in wrong for takes in unfit(line)} == wrong
     # One that is off is no number, either, and may be left out.
-    assert [*kconfig.unfit(kconfig.merge([], ["# CONFIG_HZ is not set"]).settings, known)] == []
+    lines = ["# CONFIG_HZ is not set", "CONFIG_NET=m | CONFIG_E1000=m", "CONFIG_NO=1 | CONFIG_HZ=1"]
+    assert [*kconfig.unfit(kconfig.merge([], lines).settings, known)] == []
 
 
 @pytest.mark.parametrize("name", kconfig.names())

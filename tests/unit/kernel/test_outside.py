@@ -91,6 +91,11 @@ def test_files_that_are_not_there_are_named_with_what_to_write(tmp_path: Path) -
     # Make or a list replaces variables; none of the others is a file.
     line = 'CONFIG_INITRAMFS_SOURCE="$(ROOT)/list"\nCONFIG_MODULE_SIG_KEY="pkcs11:token=a"'
     assert missed(f'{line}\nCONFIG_SYSTEM_TRUSTED_KEYS=""') == []
+    # The shell expands the names for an initramfs.
+    assert missed('CONFIG_INITRAMFS_SOURCE="~/root /nowhere/*.list"') == []
+    # One that cannot be looked at is not there, either.
+    line = f'CONFIG_SYSTEM_TRUSTED_KEYS="/{"long" * 100}.pem"'
+    assert missed(line)[0][0].endswith("which does not exist")
 
 
 def test_firmware_is_looked_for_in_its_directory(tmp_path: Path) -> None:
