@@ -159,6 +159,7 @@ def check_fit(
             *links,
             *(Reason(*each) for each in unfinished(tree)),
             *_unreachable(tree, arch, fragments),
+            *_lacking_below(tree, arch, fragments),
             *_noted(theirs, symbols),
             *_unfit(theirs, symbols),
         ),
@@ -178,6 +179,19 @@ def _unreachable(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterat
             + ", ".join(f"CONFIG_{name}=y" for name in lacking),
             "add these lines; for another device than `qemu`, and no virtual phone, leave them out",
         )
+
+
+def _lacking_below(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
+    """What the tree's files below a configuration need and is not there: Kconfig may leave an
+    option out for it, so that a build goes on without."""
+    own = fragments.values()
+    values = (base.values(tree, arch, fragments) or {}).items()
+    lines = [f"CONFIG_{name}={value}" for name, value in values if name not in own]
+    for message, remedy in (
+        *companions.lacking({*lines}),
+        *outside.lacking("\n".join(lines), [tree]),
+    ):
+        yield Reason(f"{message} ({fragments.base})", remedy)
 
 
 def _links(tree: Path, in_place: bool) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:

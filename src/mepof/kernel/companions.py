@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 
+from mepof.errors import EnvironmentLack
 from mepof.kernel.kconfig import Fragments, may_have
 from mepof.process import run
 from mepof.toolchain.programs import banner_of, identified
@@ -36,6 +38,16 @@ class Companions:
         """Those of the programs that are not installed."""
         return [name for name in self.programs.values() if shutil.which(name) is None]
 
+    def broken(self) -> Iterator[EnvironmentLack]:
+        """Why those that are installed do not run, such as rustup's ``rustc`` without a
+        toolchain."""
+        for name in self.programs.values():
+            try:
+                if shutil.which(name) is not None:
+                    banner_of(name, None)
+            except EnvironmentLack as error:
+                yield error
+
 
 _BTF = Companions("DEBUG_INFO_BTF", {"PAHOLE": "pahole"}, "apt-get install pahole")
 _RUST = Companions(
@@ -58,25 +70,29 @@ def variables(fragments: Fragments) -> dict[str, str]:
 
 
 def identity(fragments: Fragments) -> dict[str, str]:
-    """The versions of the installed programs that a kernel may need. Those that are missing are an
-    error if it does."""
-    return {
-        program: identified(banner_of(program, None), program)
-        for each in _ALL
-        if _needs(fragments, each)
-        for program in each.programs.values()
-        if shutil.which(program) is not None
-    }
+    """The versions of the installed programs that a kernel may need. Those that are missing, or do
+    not run, are an error if it does: for Kconfig, they are the same."""
+    found = {}
+    for each in _ALL:
+        for program in each.programs.values() if _needs(fragments, each) else ():
+            with suppress(EnvironmentLack):
+                found[program] = identified(banner_of(program, None), program)
+    return found
 
 
 def lacking(wanted: Set[str]) -> Iterator[tuple[str, str]]:
-    """What is not installed that the options of a configuration need, each with its remedy.
+    """What is not installed, or does not run, that the options of a configuration need, each with
+    its remedy.
 
     Args:
         wanted: the lines of the configuration.
     """
     for each in _ALL:
-        if f"CONFIG_{each.symbol}=y" in wanted and (missing := each.missing()):
+        if f"CONFIG_{each.symbol}=y" not in wanted:
+            continue
+        for error in each.broken():
+            yield f"CONFIG_{each.symbol}: {error.message}", error.remedy or each.remedy
+        if missing := each.missing():
             are = "are" if len(missing) > 1 else "is"
             yield (
                 f"CONFIG_{each.symbol} needs {' and '.join(missing)}, which {are} not installed",
@@ -91,7 +107,7 @@ def unsuitable(wanted: Set[str], make: Sequence[str]) -> Iterator[tuple[str, str
         wanted: the lines of the configuration.
         make: the make command with all its variables, to which a target is added.
     """
-    if "CONFIG_RUST=y" in wanted and not _RUST.missing():
+    if "CONFIG_RUST=y" in wanted and not (_RUST.missing() or any(_RUST.broken())):
         output = run([*make, "rustavailable"], check=False).output
         if why := _complaint(output):
             yield f"CONFIG_RUST: {why}", _RUST.remedy

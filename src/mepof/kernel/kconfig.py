@@ -67,6 +67,23 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstdcat",
     b"BZh": "bzcat",
 }
+# What of Android's build is no configuration, by the file's name or the line, and what to do.
+_OF_ANDROID = (
+    (
+        re.compile(r"build\.config"),
+        "it is of Android's build: name what its DEFCONFIG says, by `# base: NAME`",
+    ),
+    (
+        re.compile(r"BUILD\.bazel:|BUILD:|[^:]*\.bzl:"),
+        "it is of Android's build, Kleaf: name the defconfig and the fragments that its"
+        " kernel_build says, by `# base: NAME NAME`",
+    ),
+    (
+        re.compile(r".*: \[\w*symbol_list\]"),
+        "it lists symbols that modules need, and no options: leave it out, or list their names"
+        " alone in the file that CONFIG_UNUSED_KSYMS_WHITELIST names",
+    ),
+)
 #: Options of a kernel, and of which kinds each is; none of one that has no prompt, since a
 #: configuration does not decide its value.
 Kinds = Mapping[str, Collection[str]]
@@ -318,10 +335,12 @@ def _parse(line: str, origin: str) -> Setting | None:
     ]
     if len(settings) < len(names):
         if line and not line.startswith("#"):
-            remedy = "write it like CONFIG_NET=y"
-            if Path(origin).name.startswith("build.config"):
-                remedy = "it is of Android's build: name what its DEFCONFIG says, by `# base: NAME`"
-            raise InputError(f"{origin}: `{line}` is not a Kconfig line", remedy)
+            wrong = f"{Path(origin).name}: {line}"
+            known = (remedy for pattern, remedy in _OF_ANDROID if pattern.match(wrong))
+            raise InputError(
+                f"{origin}: `{line}` is not a Kconfig line",
+                next(known, "write it like CONFIG_NET=y"),
+            )
         return None
     for each in settings:
         if not _VALUE.fullmatch(each.value):

@@ -255,6 +255,32 @@ def test_programs_that_an_option_needs_are_missed(
     assert reason.message == "CONFIG_RUST needs bindgen, which is not installed"
 
 
+def test_what_files_of_the_tree_below_a_configuration_need_is_noted(
+    tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = tree / "arch/x86/configs"
+    (configs / "vendor").mkdir(parents=True)
+    (configs / "gki_defconfig").write_text(
+        'CONFIG_DEBUG_INFO_BTF=y\nCONFIG_UNUSED_KSYMS_WHITELIST="abi_symbollist.raw"\n'
+    )
+    (configs / "vendor/x.config").write_text("CONFIG_BLK_DEV_INITRD=y\n")
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "pahole" else f"/{name}")
+    own = tree.with_name("own.config")
+
+    def notes(lines: str) -> list[str]:
+        own.write_text(f"# base: gki_defconfig vendor/x.config\n{lines}")
+        fit = check_fit(tree, X86, toolchain, (str(own),), ())
+        return [n.message for n in fit.notes if "QEMU" not in n.message]
+
+    where = "(gki_defconfig vendor/x.config)"
+    assert notes("") == [
+        f"CONFIG_DEBUG_INFO_BTF needs pahole, which is not installed {where}",
+        f"CONFIG_UNUSED_KSYMS_WHITELIST names abi_symbollist.raw, which is not in the tree {where}",
+    ]
+    off = '# CONFIG_DEBUG_INFO_BTF is not set\nCONFIG_UNUSED_KSYMS_WHITELIST=""\n'
+    assert notes(off) == []
+
+
 def test_an_algorithm_needs_its_own_options(tree: Path, toolchain: Clang) -> None:
     text = (tree / "Kconfig").read_text()
     (tree / "Kconfig").write_text(text.replace("DEBUG_FS\n", "DEBUGFS\n"))

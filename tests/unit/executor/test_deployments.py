@@ -225,6 +225,12 @@ def test_jobs_of_slurm_are_a_cluster(
     assert [(each["cores"], each["memory"]) for each in offers] == [(1, 1024), (1, 1024)]
 
 
+def test_an_address_without_a_protocol_is_encrypted(settings: Path) -> None:
+    from distributed.comm.addressing import parse_address
+
+    assert parse_address("farm:8786") == ("tls", "farm:8786")
+
+
 @pytest.fixture
 def manifest() -> list[dict[str, Any]]:
     yaml = pytest.importorskip("yaml")

@@ -27,7 +27,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def install(directory: Path, name: str, says: str) -> None:
-    (directory / name).write_text(f"#!/bin/sh\ncat <<'E'\n{says}\nE\n")
+    (directory / name).write_text(f"#!/bin/sh\n/bin/cat <<'E'\n{says}\nE\n")
     (directory / name).chmod(0o755)
 
 
@@ -66,6 +66,22 @@ def test_what_is_not_installed_is_missed_by_its_option(
     install(programs, "rustc", "rustc 1.96.0")
     ((message, _),) = companions.lacking({"CONFIG_RUST=y"})
     assert message == "CONFIG_RUST needs bindgen, which is not installed"
+    assert list(companions.lacking({"CONFIG_NET=y"})) == []
+
+
+def test_a_program_that_does_not_run_is_missed_by_its_option_alone(
+    tmp_path: Path, programs: Path
+) -> None:
+    # That of rustup, where no toolchain is chosen.
+    install(programs, "bindgen", "bindgen 0.73.2")
+    (programs / "rustc").write_text("#!/bin/sh\necho error: no default is configured\nexit 1\n")
+    (programs / "rustc").chmod(0o755)
+    may_need_it = merged(tmp_path, "# CONFIG_DEBUG_INFO_BTF is not set\n")
+    assert companions.identity(may_need_it).keys() == {"bindgen"}
+    ((message, remedy),) = companions.lacking({"CONFIG_RUST=y"})
+    assert message == ("CONFIG_RUST: rustc failed with status 1: error: no default is configured")
+    assert remedy
+    assert list(companions.unsuitable({"CONFIG_RUST=y"}, ["make"])) == []
     assert list(companions.lacking({"CONFIG_NET=y"})) == []
 
 

@@ -214,6 +214,24 @@ def test_what_configures_trees_but_is_no_file_here_says_what_to_write(tmp_path: 
     assert "what its DEFCONFIG says" in str(caught.value.remedy)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "remedy"),
+    [
+        ("BUILD.bazel", 'load("//build/kernel/kleaf:kernel.bzl", "kernel_build")', "Kleaf"),
+        ("common.bzl", "def define():", "Kleaf"),
+        ("abi_gki_aarch64", "[abi_symbol_list]\n  printk", "CONFIG_UNUSED_KSYMS_WHITELIST"),
+        ("symbols.config", "NET=y", "write it like CONFIG_NET=y"),
+    ],
+)
+def test_what_of_androids_build_is_no_configuration_says_what_to_write(
+    tmp_path: Path, name: str, text: str, remedy: str
+) -> None:
+    (tmp_path / name).write_text(f"# Copyright\n\n{text}\n")
+    with pytest.raises(InputError, match=f"{name}:3: .* is not a Kconfig line") as caught:
+        kconfig.merge([tmp_path / name])
+    assert remedy in (caught.value.remedy or "")
+
+
 def test_a_whole_configuration_is_of_one_architecture(tmp_path: Path) -> None:
     whole = tmp_path / "config-6.12"
     for said, name, fits in (
