@@ -111,7 +111,11 @@ def test_what_writes_btf_is_part_of_the_identity_where_there_may_be_some(
     build.own.write_text(f"{lines}\n")
     which = shutil.which
     with monkeypatch.context() as bare:
-        bare.setattr(shutil, "which", lambda name: None if name == "pahole" else which(name))
+        bare.setattr(
+            "mepof.toolchain.programs.which",
+            lambda name: None if name == "pahole" else which(name),
+        )
+        look_again()
         assert "pahole" not in build.identity()
     pahole = build.room.root / "pahole"
     pahole.write_text("#!/bin/sh\necho v1.30\n")
