@@ -13,8 +13,9 @@ from typing import Any
 from mepof.errors import WorkError
 from mepof.plan.body import Claim
 
-# Between two looks at whether whoever asked for steps is still there.
-_LOOK_SECONDS = 2.0
+# Between two looks at whether whoever asked for steps is still there: at least, and for each event
+# that the scheduler has logged of it and sends each time.
+_LOOK_SECONDS, _EVENT_SECONDS = 2.0, 0.01
 
 _stops: dict[str, threading.Event] = {}
 # By who asks.
@@ -47,19 +48,26 @@ def watch(worker: Any, asker: str, run: str) -> None:
 
 
 async def _watched(worker: Any, asker: str) -> None:
+    pause = _LOOK_SECONDS
     while True:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(pause)
         try:
             events = await worker.scheduler.events(topic=asker)
         except OSError:  # without its scheduler, this process ends
             continue
         if is_gone([event.get("action") for _, event in events]):
             break
+        pause = pause_after(len(events))
     with _starting:
         runs = _runs.pop(asker)
     for run in runs:
         cancel(run)
         await end(run)
+
+
+def pause_after(events: int) -> float:
+    """Seconds until the next look, after one that has brought so many events."""
+    return max(_LOOK_SECONDS, events * _EVENT_SECONDS)
 
 
 def is_gone(actions: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mepof.executor.runs import Busy, end, held, is_gone
+from mepof.executor.runs import Busy, end, held, is_gone, pause_after
 from mepof.plan.body import Claim
 
 
@@ -26,6 +26,11 @@ def test_a_client_is_gone_once_the_scheduler_has_lost_it(
     actions: tuple[str, ...], gone: bool
 ) -> None:
     assert is_gone(actions) is gone
+
+
+def test_a_long_history_is_fetched_less_often() -> None:
+    assert pause_after(3) == pause_after(100)
+    assert pause_after(6_000) == 60
 
 
 def test_a_device_that_cannot_be_given_back_keeps_neither_itself_nor_the_others() -> None:
