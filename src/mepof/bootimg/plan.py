@@ -78,6 +78,11 @@ class Plan:
     image_size: int
     compression: str | None = None
 
+    def placed(self, image: BootImage) -> BootImage:
+        """An image with these addresses in its header."""
+        fields = {f"{name}_address": at for name, at in self.addresses.items()}
+        return replace(image, fields={**image.fields, **fields})
+
     @property
     def image_limit(self) -> int:
         """Bytes of an image that takes ``largest_kernel`` bytes of memory, at most.

@@ -34,8 +34,8 @@ from mepof.spec.kernel_source import KernelSource
 from mepof.toolchain.named import DEFAULT, select
 
 _MODULE = re.compile(r"\.ko(\.(gz|xz|zst))?$")
-# Symbols that are named for all modules together.
 _ELF = b"\x7fELF"
+# Symbols that are named for all modules together.
 _MOST = 5
 
 app = Commands(help="Check whether mepof, a profile or modules fit another kernel.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mepof.bootimg.image import BootImage, split_cmdline, write
@@ -154,5 +154,4 @@ def _placed(phone: Attached, model: PhoneModel, image: BootImage) -> BootImage:
             f"the kernel does not fit into {limits.title}: {found.problems[0]}",
             "instrument less of it (`set exclude`)",
         )
-    moved = {f"{name}_address": at for name, at in found.addresses.items()}
-    return replace(image, fields={**image.fields, **moved})
+    return found.placed(image)

@@ -32,7 +32,7 @@ class FileFlags:
     objects: tuple[str, ...] | Path
     cflags: tuple[str, ...]
     layout: bool = False
-    # Not of the name that a fingerprint has: it is in the step's parameters, or found by it.
+    # Not in fingerprints: what opts out is a parameter of the step, or is found by it.
     but: tuple[str, ...] | None = field(default=None, repr=False)
 
     def except_for(self, objects: tuple[str, ...]) -> FileFlags:

@@ -16,7 +16,8 @@ from mepof.kernel.kconfig import Fragments
 from mepof.plan.digest import file_digest, tree_digest, walk
 
 _TEXT = re.compile(r'^CONFIG_(\w+)=("(?:\\.|[^"\\])*")$', re.M)
-# Options that name a file, which make looks for in the tree, too; and what stands for none.
+# Options that name a file, in the tree or by an absolute path, and the value of each that needs
+# none.
 _FILES = {
     "BOOT_CONFIG_EMBED_FILE": "",
     "IPE_BOOT_POLICY": "",
@@ -27,15 +28,15 @@ _FILES = {
     "UNUSED_KSYMS_WHITELIST": "",
 }
 _INITRAMFS = "INITRAMFS_SOURCE"
-# What make replaces in a name, and what the shell does, which gets the names for an initramfs.
+# Characters that make expands in a name, and those that the shell expands as well, to which the
+# names for an initramfs are given.
 _MAKE, _SHELL = frozenset("$"), frozenset("$~*?[")
-# Those whose files are not what another absolute path would do for.
+# Of options for which the absolute path of another file is no remedy.
 _REMEDIES = {
     "EXTRA_FIRMWARE": "put it there without compression, name the directory with it in "
     'CONFIG_EXTRA_FIRMWARE_DIR, or write CONFIG_EXTRA_FIRMWARE=""',
     _INITRAMFS: f'write CONFIG_{_INITRAMFS}="", or absolute paths alone, also in a list of files',
 }
-_ABSOLUTE = "the absolute path of a file"
 _MOST = 4
 # Where firmware is looked for by default (drivers/base/firmware_loader/Kconfig).
 _FIRMWARE = "/lib/firmware"
@@ -75,10 +76,10 @@ def lacking(config: str, directories: Sequence[Path]) -> Iterator[tuple[str, str
             where = "do not exist" if many else "does not exist"
         elif symbol == _INITRAMFS:
             where = "the build does not find by a relative path"
-        default = _FILES.get(symbol, "")
+        usual = f'write CONFIG_{symbol}="{_FILES.get(symbol, "")}", or the absolute path of a file'
         yield (
             f"CONFIG_{symbol} names {listed(names, _MOST)}, which {where}",
-            _REMEDIES.get(symbol, f'write CONFIG_{symbol}="{default}", or {_ABSOLUTE}'),
+            _REMEDIES.get(symbol, usual),
         )
 
 

@@ -145,5 +145,4 @@ def _placed(header: BootImage, together: list[BootImage], model: Model) -> BootI
             f"kernel and ramdisk do not fit into the phone's memory: {found.problems[0]}",
             "describe a model with more of it (`--model FILE`)",
         )
-    placed = {f"{name}_address": at for name, at in found.addresses.items()}
-    return replace(header, fields={**header.fields, **placed})
+    return found.placed(header)

@@ -170,26 +170,32 @@ def test_a_worker_that_lacks_something_is_named_once(farm: Farm, tmp_path: Path)
     assert re.fullmatch(r"the worker on .* cannot do s\d: clang is not installed.*elsewhere", said)
 
 
-def test_workers_that_do_not_offer_what_a_step_needs_are_named(
-    farm: Farm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    a, b = ({"cores": 2.0, OURS: 1.0, "x86-64": 1.0}, {"cores": 2.0, OURS: 1.0})
-    monkeypatch.setattr(on_cluster, "offered", lambda info: {"tcp://a:1": a, "tcp://b:1": b})
+def notes_until(farm: Farm, step: Step, text: str) -> list[str]:
+    """The notes of a run of one step, which a note with a text interrupts."""
     cancel = threading.Event()
     notes: list[str] = []
 
     def hear(event: Event) -> None:
         if isinstance(event, StepNote):
             notes.append(event.text)
-            cancel.set()
+            if text in event.text:
+                cancel.set()
 
     store = Store(farm.root / "store")
     store.open()
     on = OnCluster(farm.client, bodies, Where.of(store))
     engine = Engine(store, bodies(), 2, hear, on, placed=True)
     with pytest.raises(Interrupted):
-        engine.run(plan_of(fake("lack", needs="x86-64 um")), farm.root / "out", cancel=cancel)
-    assert notes == [
+        engine.run(plan_of(step), farm.root / "out", cancel=cancel)
+    return notes
+
+
+def test_workers_that_do_not_offer_what_a_step_needs_are_named(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = ({"cores": 2.0, OURS: 1.0, "x86-64": 1.0}, {"cores": 2.0, OURS: 1.0})
+    monkeypatch.setattr(on_cluster, "offered", lambda info: {"tcp://a:1": a, "tcp://b:1": b})
+    assert notes_until(farm, fake("lack", needs="x86-64 um"), "") == [
         "2 of 2 workers do not offer um: tcp://a:1, tcp://b:1; `mepof doctor` there says what is"
         " missing",
         "1 of 2 workers do not offer x86-64: tcp://b:1; `mepof doctor` there says what is missing",
@@ -207,18 +213,7 @@ def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_cluster, "WAITING_SECONDS", 0.2)
-    cancel = threading.Event()
-
-    def hear(event: Event) -> None:
-        if isinstance(event, StepNote) and "waits for a worker with 1 core, phone" in event.text:
-            cancel.set()
-
-    store = Store(farm.root / "store")
-    store.open()
-    on = OnCluster(farm.client, bodies, Where.of(store))
-    engine = Engine(store, bodies(), 2, hear, on, placed=True)
-    with pytest.raises(Interrupted):
-        engine.run(plan_of(fake("one", needs="phone")), farm.root / "out", cancel=cancel)
+    assert notes_until(farm, fake("one", needs="phone"), "waits for a worker with 1 core, phone")
 
 
 @pytest.mark.parametrize("resources", [{}, {"cores": 4.0, "memory": 900.0}])
