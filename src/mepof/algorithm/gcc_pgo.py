@@ -107,9 +107,9 @@ class GccPgo:
         return BuildAddition(
             overlays=("gcov-use", "objtool-warn"),
             variables={"MEPOF_COUNTS": f"{PROFILES}/{_FILE}"},
-            selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
+            # -fno-profile-use also turns off what -O2 turns on, such as -finline-functions.
+            selected=(FileFlags(profile / EXECUTED_OBJECTS, used, but=()),),
             profiles={_FILE: profile / _FILE},
-            opt_out=flags("drop-counts"),
         )
 
     def executed(self, profile: Path, tools: Tools) -> frozenset[str]:
@@ -127,9 +127,8 @@ class GccPgo:
         functions: Sequence[str],
         output: Path,
         tools: Tools,
-    ) -> BuildAddition:
-        """Keep the whole file from the profile: counts do not name their functions."""
-        return BuildAddition(cflags=tools.toolchain.flags("drop-counts"))
+    ) -> None:
+        """Do nothing: counts do not name their functions."""
 
 
 def _sum(weighted: Sequence[tuple[Path, Fraction]], output: Path, tools: Tools) -> Quality:

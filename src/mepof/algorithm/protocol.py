@@ -237,7 +237,7 @@ class Algorithm(Protocol):
         functions: Sequence[str],
         output: Path,
         tools: Tools,
-    ) -> BuildAddition:
+    ) -> BuildAddition | None:
         """Write the profile without some functions to ``output``.
 
         Args:
@@ -246,7 +246,7 @@ class Algorithm(Protocol):
 
         Returns:
             ``cflags`` by which a single file uses it instead of the whole profile, and
-            ``profiles``.
+            ``profiles``. None if functions cannot be left out of it: the file goes without it.
         """
 
 

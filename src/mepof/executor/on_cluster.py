@@ -24,7 +24,7 @@ from mepof.executor.offers import has, lack, offered, room, waits, wanted_of
 from mepof.executor.parts import Spread, perform_spread
 from mepof.executor.runs import cancel as cancel_on_worker
 from mepof.executor.runs import end as end_on_worker
-from mepof.plan.body import TERMINAL
+from mepof.plan.body import TERMINAL, Resources
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.shared import SharedStore
 from mepof.plan.store import ArtifactLost, Store
@@ -236,10 +236,7 @@ class OnCluster:
             workers = self._workers()
             self._most = max(self._most, len(workers))
             asked = job.body.resources(job.step)
-            for need in sorted((asked.part or asked).needs):
-                lacking = [name for name, offers in workers.items() if need not in offers]
-                if lacking and self._is_new(need):
-                    emit(StepNote(job.step.id, lack(need, lacking, len(workers))))
+            self._note_lacks(job, asked, workers, emit)
             fit = [name for name in workers if name not in unfit and name not in self._distrusted]
             if home is not None and home.worker in fit:
                 fit = [home.worker]
@@ -258,38 +255,8 @@ class OnCluster:
                 if not free:
                     busy.clear()
                 fit = free or fit
-            request = Request(
-                self._run,
-                self._bodies,
-                job.step,
-                job.ingredients,
-                job.artifacts,
-                {name: str(job.inputs[name]) for name in job.host},
-                int(wanted.get("cores", 1)),
-                job.again,
-                self._where,
-                str(store.log(job.step.id, job.fingerprint)),
-                is_permitted(),
-                self._client.id,
-            )
             everywhere = len(fit) == len(workers)
-            spread = None
-            if asked.part is not None:
-                part = wanted_of(asked.part, {name: workers[name] for name in fit})
-                width = sum(room(workers[name], part) for name in fit)
-                without = frozenset(workers) - frozenset(fit)
-                spread = Spread(max(1, width), part, without)
-            future = self._client.submit(
-                *(
-                    (carried.perform, request)
-                    if spread is None
-                    else (perform_spread, request, spread)
-                ),
-                key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
-                resources=wanted,
-                workers=None if everywhere else fit,
-                pure=False,
-            )
+            future = self._submit(job, store, workers, fit, wanted)
             try:
                 answer = self._wait(future, job, wanted, fit, everywhere, emit, cancel)
             except WorkersDied:
@@ -301,6 +268,57 @@ class OnCluster:
                 continue
             if answer is not None:
                 return answer
+
+    def _note_lacks(
+        self,
+        job: Job,
+        asked: Resources,
+        workers: Mapping[str, Mapping[str, float]],
+        emit: Callable[[Event], None],
+    ) -> None:
+        """Tell the user once of each thing that a step needs and not every worker has."""
+        for need in sorted((asked.part or asked).needs):
+            lacking = [name for name, offers in workers.items() if need not in offers]
+            if lacking and self._is_new(need):
+                emit(StepNote(job.step.id, lack(need, lacking, len(workers))))
+
+    def _submit(
+        self,
+        job: Job,
+        store: Store,
+        workers: dict[str, dict[str, float]],
+        fit: list[str],
+        wanted: dict[str, float],
+    ) -> Any:
+        """Request a step of the workers that may do it; Dask's future of the answer."""
+        request = Request(
+            self._run,
+            self._bodies,
+            job.step,
+            job.ingredients,
+            job.artifacts,
+            {name: str(job.inputs[name]) for name in job.host},
+            int(wanted.get("cores", 1)),
+            job.again,
+            self._where,
+            str(store.log(job.step.id, job.fingerprint)),
+            is_permitted(),
+            self._client.id,
+        )
+        done: tuple[Any, ...] = (carried.perform, request)
+        part = job.body.resources(job.step).part
+        if part is not None:
+            each = wanted_of(part, {name: workers[name] for name in fit})
+            width = sum(room(workers[name], each) for name in fit)
+            spread = Spread(max(1, width), each, frozenset(workers) - frozenset(fit))
+            done = (perform_spread, request, spread)
+        return self._client.submit(
+            *done,
+            key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
+            resources=wanted,
+            workers=None if len(fit) == len(workers) else fit,
+            pure=False,
+        )
 
     def _wait(
         self,

@@ -16,13 +16,14 @@ from mepof.kernel.kconfig import Fragments
 from mepof.plan.digest import file_digest, tree_digest, walk
 
 _TEXT = re.compile(r'^CONFIG_(\w+)=("(?:\\.|[^"\\])*")$', re.M)
+_HASHES = "SYSTEM_BLACKLIST_HASH_LIST"
 # Options that name a file, in the tree or by an absolute path, and the value of each that needs
 # none.
 _FILES = {
     "BOOT_CONFIG_EMBED_FILE": "",
     "IPE_BOOT_POLICY": "",
     "MODULE_SIG_KEY": "certs/signing_key.pem",  # kbuild makes it
-    "SYSTEM_BLACKLIST_HASH_LIST": "",
+    _HASHES: "",
     "SYSTEM_REVOCATION_KEYS": "",
     "SYSTEM_TRUSTED_KEYS": "",
     "UNUSED_KSYMS_WHITELIST": "",
@@ -30,7 +31,8 @@ _FILES = {
 _INITRAMFS = "INITRAMFS_SOURCE"
 # Characters that make expands in a name, and those that the shell expands as well, to which the
 # names for an initramfs are given.
-_MAKE, _SHELL = frozenset("$"), frozenset("$~*?[")
+_PATTERN = frozenset("*?[")
+_MAKE, _SHELL = frozenset("$"), frozenset("$~") | _PATTERN
 # Of options for which the absolute path of another file is no remedy.
 _REMEDIES = {
     "EXTRA_FIRMWARE": "put it there without compression, name the directory with it in "
@@ -66,7 +68,10 @@ def lacking(config: str, directories: Sequence[Path]) -> Iterator[tuple[str, str
         expanded = _SHELL if symbol == _INITRAMFS else _MAKE
         is_known = expanded.isdisjoint(str(path)) and str(path) != _FILES.get(symbol)
         by_make = symbol != _INITRAMFS or ".cpio" in path.name
-        tried = [path] if path.is_absolute() else [each / path for each in directories if by_make]
+        # Up to Linux 5.16 the compiler includes this one beside its own file.
+        beside = [each / "certs" for each in directories] if symbol == _HASHES else []
+        places = [*directories, *beside] if by_make else []
+        tried = [path] if path.is_absolute() else [each / path for each in places]
         if is_known and not any(map(os.path.exists, tried)):
             missing.setdefault(symbol, []).append(str(path))
     for symbol, names in missing.items():
@@ -101,10 +106,14 @@ def _files(values: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     firmware = Path(*words("EXTRA_FIRMWARE_DIR")[:1] or [_FIRMWARE])
     for name in words("EXTRA_FIRMWARE"):
         yield "EXTRA_FIRMWARE", firmware / name
-    for path in map(Path, words(_INITRAMFS)):
-        yield _INITRAMFS, path
-        for each in _listed(path):
-            yield _INITRAMFS, each
+    for word in words(_INITRAMFS):
+        # The shell takes a pattern without a match for a name.
+        is_pattern = word.startswith("/") and not _PATTERN.isdisjoint(word)
+        matches = sorted(Path("/").glob(word.lstrip("/"))) if is_pattern else []
+        for path in matches or [Path(word)]:
+            yield _INITRAMFS, path
+            for each in _listed(path):
+                yield _INITRAMFS, each
 
 
 def _listed(path: Path) -> Iterator[Path]:

@@ -126,16 +126,22 @@ class Ingredients(Generic[In]):
         """
         spec, profile = self.spec(), self.profile
         assert profile is not None
-        selected = [each.except_for(opt_out.files) for each in spec.selected]
-        if flags := self.addition().opt_out:
-            selected.append(FileFlags(opt_out.files, flags, layout=True))
+        files = list(opt_out.files)
         profiles = dict(spec.profiles)
+        spared: list[FileFlags] = []
         for file, functions in opt_out.functions.items():
             for number, name in enumerate(self.asked.uses):
-                spared = f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
-                added = ALGORITHMS.get(name).spare(profile, functions, work / spared, tools)
-                selected.append(FileFlags((file,), added.cflags, layout=True))
+                less = work / f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
+                added = ALGORITHMS.get(name).spare(profile, functions, less, tools)
+                if added is None:
+                    files.append(file)
+                    continue
+                spared.append(FileFlags((file,), added.cflags, layout=True))
                 profiles |= added.profiles
+        selected = [each.except_for(tuple(files)) for each in spec.selected]
+        if flags := self.addition().opt_out:
+            selected.append(FileFlags(tuple(files), flags, layout=True))
+        selected += spared
         rewritten = spec.rewriting
         if rewritten is not None:
             names = (name for functions in opt_out.functions.values() for name in functions)

@@ -57,6 +57,27 @@ def test_an_initramfs_is_a_directory_and_what_a_list_takes(tmp_path: Path) -> No
     assert outside.digest(outside.named_in(config)) == seen[-1]
 
 
+def test_an_initramfs_may_be_named_by_a_pattern(tmp_path: Path) -> None:
+    line = f'CONFIG_INITRAMFS_SOURCE="{tmp_path}/*.list"'
+    assert outside.named_in(line) == {tmp_path / "*.list"}
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.list").write_text(f"file /{name} {tmp_path}/{name} 0755 0 0\n")
+    named = {tmp_path / name for name in ("a.list", "b.list", "a", "b")}
+    assert outside.named_in(line) == named
+    before = outside.digest(named)
+    (tmp_path / "a.list").write_text("dir /dev 0755 0 0\n")
+    assert outside.digest(outside.named_in(line)) != before
+    assert missed(line)[0][0] == f"CONFIG_INITRAMFS_SOURCE names {tmp_path}/b, which does not exist"
+
+
+def test_hashes_of_refused_keys_may_be_beside_what_includes_them(tmp_path: Path) -> None:
+    line = 'CONFIG_SYSTEM_BLACKLIST_HASH_LIST="refused.txt"'
+    assert len(missed(line, tmp_path)) == 1
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs/refused.txt").touch()
+    assert missed(line, tmp_path) == []
+
+
 def test_what_does_not_exist_has_no_digest(tmp_path: Path) -> None:
     assert outside.digest([tmp_path / "none"]) is None
     assert outside.digest([]) is None

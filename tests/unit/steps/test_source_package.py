@@ -135,14 +135,17 @@ def test_profiles_without_some_functions_are_of_the_kind_that_they_were_made_of(
     assert not any(map(build.are_counts, others))
 
 
-def test_what_stays_out_of_gccs_samples_is_not_given_their_flags(tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["gcc-autofdo", "gcc-pgo"])
+def test_what_stays_out_of_a_profile_for_gcc_is_not_given_its_flags(
+    algorithm: str, tmp_path: Path
+) -> None:
     asked = KernelBuild[HostInput](
         arch="x86-64",
         toolchain="gcc",
         config=(),
         options=(),
         source=HostInput("/tree"),
-        uses=("gcc-autofdo",),
+        uses=(algorithm,),
         exclude=("init/%",),
     )
     toolchain = select("gcc")
@@ -150,6 +153,25 @@ def test_what_stays_out_of_gccs_samples_is_not_given_their_flags(tmp_path: Path)
     assert [each.but for each in build.spec().selected] == [("init/%",)]
     made = build.without(OptOut(files=("kernel/b.o",)), tmp_path, Tools(toolchain, run))
     assert [each.but for each in made.selected] == [("init/%", "kernel/b.o")]
+
+
+def test_a_file_goes_without_counts_of_gcc_for_the_sake_of_one_function(tmp_path: Path) -> None:
+    asked = KernelBuild[HostInput](
+        arch="x86-64",
+        toolchain="gcc",
+        config=(),
+        options=(),
+        source=HostInput("/tree"),
+        uses=("gcc-pgo",),
+    )
+    toolchain = select("gcc")
+    build = Ingredients(asked, (), tmp_path, Use(toolchain, None))
+    opt_out = OptOut(files=("kernel/b.o",), functions={"init/a.o": ("stop",)})
+    (selected,) = build.without(opt_out, tmp_path, Tools(toolchain, run)).selected
+    assert selected.but == ("kernel/b.o", "init/a.o")
+    assert build.without(opt_out, tmp_path, Tools(toolchain, run)).profiles == {
+        "kernel.gcda.tar": tmp_path / "kernel.gcda.tar"
+    }
 
 
 @pytest.mark.parametrize(

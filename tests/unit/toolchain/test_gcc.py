@@ -139,7 +139,6 @@ FLAGS: dict[Meaning, str] = {
     "drop-counting": "-fno-profile-generate -fno-profile-arcs -fno-profile-values",
     "use-counts": "-fprofile-use --param=inline-heuristics-hint-percent=2400",
     "quiet-counts": "-Wno-missing-profile -Wno-coverage-mismatch",
-    "drop-counts": "-fno-profile-use -fno-branch-probabilities",
     "keep-untrained": "-fprofile-partial-training",
 }
 
