@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from mepof.errors import WorkError
 from mepof.kernel import companions, outside
@@ -80,14 +80,20 @@ def configure(
         runner([*make, "olddefconfig"])
     text = (build / ".config").read_text(encoding="utf-8")
     missing = dropped(fragments.settings, text)
-    reasons = explain(tree, build / ".config", missing, environment) if missing else {}
-    missing = tuple(s for s in missing if not _excused(s, reasons[s.symbol]))
+    found = explain(tree, build / ".config", missing, environment) if missing else {}
+    missing = tuple(
+        s
+        for s in missing
+        if not _excused(s, found[s.symbol].reason) and not _gave_way(s, found, fragments.settings)
+    )
     noted = tuple(s for s in missing if note_dropped and not s.is_ours())
     missing = tuple(s for s in missing if not note_dropped or s.is_ours())
     problems = list(_lacking(text, missing, (build, tree), make))
 
     def why(setting: Setting) -> str:
-        reason = reasons[setting.symbol]
+        reasons = [found[name].reason for name in setting.names()]
+        # That of the name which the option has in this release.
+        reason = next((each for each in reasons if not each.startswith(ABSENT)), reasons[0])
         line = setting.lines().splitlines()[0]
         return f"{line} ({setting.origin}): {reason}{_turned_off(reason, fragments)}"
 
@@ -96,6 +102,8 @@ def configure(
         more = f"; and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
         dropped_ones = f"{len(missing)} config option(s) did not take effect: {listed}{more}"
         remedy = "add the dependency to the fragment, or correct or drop the option"
+        if any(setting.is_of_a_fragment() for setting in missing):
+            remedy += "; a file of yours drops one of mepof's by `# CONFIG_… is not set`"
         problems.append((dropped_ones, f"{remedy}; or {REDUCE}" if more else remedy))
     if problems:
         raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
@@ -136,22 +144,45 @@ def _excused(setting: Setting, reason: str) -> bool:
     )
 
 
+def _gave_way(setting: Setting, found: Mapping[str, Dropped], settings: Sequence[Setting]) -> bool:
+    """Whether a later line chooses another option of the same choice; a user's own option gives way
+    to the user's lines alone."""
+    chosen = {found[name].chosen for name in setting.names()}
+    return any(
+        later.value != "n" and chosen & {*later.names()}
+        for later in settings[settings.index(setting) + 1 :]
+        if setting.is_ours() or not later.is_ours()
+    )
+
+
+class Dropped(NamedTuple):
+    """Why an option did not take effect.
+
+    Attributes:
+        reason: a phrase.
+        chosen: the option that its choice went to; empty if it belongs to none.
+    """
+
+    reason: str
+    chosen: str = ""
+
+
 def explain(
     tree: Path, config: Path, missing: Sequence[Setting], environment: Mapping[str, str]
-) -> dict[str, str]:
-    """Why options did not take effect: one phrase for each symbol.
+) -> dict[str, Dropped]:
+    """Why options did not take effect, by each of their names.
 
     kconfiglib evaluates Kconfig in the process's environment, so it runs in a child.
     """
     argv = [sys.executable, "-m", "mepof.kernel.configure", str(tree), str(config)]
-    symbols = [s.symbol for s in missing]
+    symbols = [name for s in missing for name in s.names()]
     result = run([*argv, *symbols], env={**environment, "srctree": str(tree)}, check=False)
     last = result.output.rpartition("\n")[2]
     try:
-        answer: dict[str, str] = json.loads(last)
+        answer: dict[str, list[str]] = json.loads(last)
     except ValueError:
-        return dict.fromkeys(symbols, "the tree's Kconfig could not be read to say why")
-    return answer
+        return dict.fromkeys(symbols, Dropped("the tree's Kconfig could not be read to say why"))
+    return {name: Dropped(*each) for name, each in answer.items()}
 
 
 def _came_out(symbol: Any, *, modules: bool) -> str:
@@ -176,7 +207,7 @@ def _came_out(symbol: Any, *, modules: bool) -> str:
     return f"its value came out as {value or 'n'}{since}"
 
 
-def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
+def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, Dropped]:
     import kconfiglib  # slow to load, and only this child needs it
 
     class Kconfig(kconfiglib.Kconfig):  # type: ignore[misc]
@@ -194,16 +225,13 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
 
     kconf = Kconfig("Kconfig", warn=False, suppress_traceback=False)
     kconf.load_config(config)
-    answer = {}
     # Others are merely mentioned, such as one that a kernel no longer has.
     known = [name for name, symbol in kconf.syms.items() if symbol.nodes]
-    for name in symbols:
-        symbol = kconf.syms.get(name)
+
+    def reason(name: str, symbol: Any, chosen: str) -> str:
         if symbol is None or not symbol.nodes:
             near = get_close_matches(name, known, n=1, cutoff=0.8)
-            hint = f"; the nearest is {near[0]}" if near else ""
-            answer[name] = ABSENT + hint
-            continue
+            return ABSENT + (f"; the nearest is {near[0]}" if near else "")
         needs = kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
         if symbol.choice is not None:
             needs += kconfiglib.split_expr(symbol.choice.direct_dep, kconfiglib.AND)
@@ -215,21 +243,28 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
             if part is not symbol.choice and kconfiglib.expr_value(part) == 0
         ]
         if unmet:
-            answer[name] = UNMET + " and ".join(dict.fromkeys(unmet))
+            because = UNMET + " and ".join(dict.fromkeys(unmet))
         elif symbol.str_value != "n" and kconfiglib.expr_value(symbol.rev_dep):
             selecting = [
                 kconfiglib.expr_str(part)
                 for part in kconfiglib.split_expr(symbol.rev_dep, kconfiglib.OR)
                 if kconfiglib.expr_value(part)
             ]
-            answer[name] = "selected by " + " and ".join(selecting)
-        elif symbol.choice is not None and symbol.choice.selection is not symbol:
-            chosen = symbol.choice.selection
-            answer[name] = f"its choice went to {chosen.name if chosen else 'none'}"
+            because = "selected by " + " and ".join(selecting)
+        elif symbol.choice is not None and chosen != name:
+            because = f"its choice went to {chosen or 'none'}"
         else:
-            answer[name] = _came_out(symbol, modules=kconf.modules.str_value == "y")
-        if not any(node.prompt for node in symbol.nodes):
-            answer[name] += f"; {_PROMPTLESS}"
+            because = _came_out(symbol, modules=kconf.modules.str_value == "y")
+        has_prompt = any(node.prompt for node in symbol.nodes)
+        return because if has_prompt else f"{because}; {_PROMPTLESS}"
+
+    answer = {}
+    for name in symbols:
+        symbol = kconf.syms.get(name)
+        choice = None if symbol is None else symbol.choice
+        selection = None if choice is None else choice.selection
+        chosen = "" if selection is None else selection.name
+        answer[name] = Dropped(reason(name, symbol, chosen), chosen)
     return answer
 
 

@@ -126,7 +126,11 @@ class Setting:
 
     def is_ours(self) -> bool:
         """Whether a fragment or an algorithm of mepof's wants it, not a file of the user's."""
-        return self.origin.startswith((f"{_DIRECTORY}{os.sep}", "mepof:"))
+        return self.is_of_a_fragment() or self.origin.startswith("mepof:")
+
+    def is_of_a_fragment(self) -> bool:
+        """Whether a fragment of mepof's wants it, which the user's files are laid over."""
+        return self.origin.startswith(f"{_DIRECTORY}{os.sep}")
 
 
 @dataclass(frozen=True)
@@ -284,9 +288,9 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
                     )
             setting = _parse(line, f"{origin}:{number}")
             if setting is not None:
+                # Of the options of a choice, Kconfig takes the last one.
                 for name in setting.names():
-                    if wanted_by.get(name, setting.symbol) != setting.symbol:
-                        merged.pop(wanted_by[name], None)
+                    merged.pop(wanted_by.get(name, name), None)
                 merged[setting.symbol] = setting
                 wanted_by |= dict.fromkeys(setting.names(), setting.symbol)
     return Fragments(base, tuple(merged.values()), base_origin)

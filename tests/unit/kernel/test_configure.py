@@ -82,7 +82,8 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         *("GCC_BUG", "X32", "SUFFIX", "CPUS", "BASE", "EXT4", "SRCU"),
     )
     missing = [Setting(name, "y", "x:1") for name in names]
-    return configure.explain(tree, tree / "config", missing, {})
+    found = configure.explain(tree, tree / "config", missing, {})
+    return {name: each.reason for name, each in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,39 @@ def test_a_line_that_turns_off_what_another_needs_is_named(tmp_path: Path) -> No
     error = configured(tmp_path, "CONFIG_INET=y\n# CONFIG_TLS is not set\n", "")
     assert isinstance(error, WorkError)
     assert error.message.endswith("unmet dependency NET")
+
+
+def test_of_the_options_of_a_choice_the_last_line_decides(tmp_path: Path) -> None:
+    size, speed = "CONFIG_CC_OPTIMIZE_FOR_SIZE=y\n", "CONFIG_CC_OPTIMIZE_FOR_PERFORMANCE=y\n"
+    assert configured(tmp_path, size + speed, speed) == speed
+    # Though the first of them stood before it, too.
+    (tmp_path / "again.config").write_text(speed + size + speed)
+    settings = kconfig.merge([tmp_path / "again.config"]).settings
+    assert [each.origin[-2:] for each in settings] == [":2", ":3"]
+    error = configured(tmp_path, speed + size, speed)
+    assert isinstance(error, WorkError)
+    assert error.message.endswith("its choice went to CC_OPTIMIZE_FOR_PERFORMANCE")
+    # What the user chose does not give way to an algorithm without a word.
+    assert isinstance(configured(tmp_path, size, speed, (speed.strip(),)), WorkError)
+
+
+def test_an_option_is_explained_by_the_name_that_the_release_has(tmp_path: Path) -> None:
+    error = configured(tmp_path, "", "", ("CONFIG_GONE=y | CONFIG_INET=y",))
+    assert isinstance(error, WorkError)
+    assert error.message.endswith("CONFIG_GONE=y (mepof:1): unmet dependency NET")
+
+
+def test_an_option_of_a_fragment_of_ours_can_be_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropping = "a file of yours drops one of mepof's by `# CONFIG_… is not set`"
+    error = configured(tmp_path, "CONFIG_INET=y\n", "")
+    assert isinstance(error, WorkError) and error.remedy is not None
+    assert dropping not in error.remedy
+    monkeypatch.setattr(kconfig, "_DIRECTORY", tmp_path)
+    error = configured(tmp_path, "CONFIG_INET=y\n", "")
+    assert isinstance(error, WorkError) and error.remedy is not None
+    assert error.remedy.endswith(dropping)
 
 
 def test_twenty_options_that_did_not_take_are_named(tmp_path: Path) -> None:
@@ -271,4 +305,4 @@ def test_an_unreadable_kconfig_is_not_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "Kconfig").write_text("confyg X\n")
     (tmp_path / "config").touch()
     found = configure.explain(tmp_path, tmp_path / "config", [Setting("X", "y", "x:1")], {})
-    assert found == {"X": "the tree's Kconfig could not be read to say why"}
+    assert found["X"].reason == "the tree's Kconfig could not be read to say why"

@@ -23,9 +23,9 @@ def test_later_lines_win_over_earlier_ones(tmp_path: Path) -> None:
         '# CONFIG_A is not set\n\n# a comment\nCONFIG_S="a # b"\n',
         extra=("CONFIG_B=m",),
     )
-    assert lines(found) == '# CONFIG_A is not set\nCONFIG_B=m\nCONFIG_S="a # b"\n'
+    assert lines(found) == '# CONFIG_A is not set\nCONFIG_S="a # b"\nCONFIG_B=m\n'
     assert [s.origin.rpartition("/")[2] for s in found.settings] == [
-        *("1.config:1", "mepof:1", "1.config:4"),
+        *("1.config:1", "1.config:4", "mepof:1"),
     ]
 
 
