@@ -548,24 +548,118 @@ def test_what_asks_whether_to_schedule_is_apart_from_the_scheduler(
     source.write_text(SCHEDULER)
     (source.parent / "scheduler.h").write_text(SCHEDULER_H)
     assert laid_over.is_for(tree)
-    assert "preempt_schedule_common" not in called_by_resched(source)
+    assert "preempt_schedule_common" not in called_by("__cond_resched", source)
     compose(tree, (laid_over,), tmp_path / "view", None)
     edited_source = tmp_path / "view/kernel/sched/core.c"
-    assert "preempt_schedule_common" in called_by_resched(edited_source)
+    assert "preempt_schedule_common" in called_by("__cond_resched", edited_source)
     # Profiles name lines of the file.
     number = 1 + SCHEDULER[: SCHEDULER.index("int line")].count("\n")
     assert f"line:\n\t.word\t{number} " in compiled(edited_source)
 
 
-def called_by_resched(source: Path) -> set[str]:
-    """What `__cond_resched` calls."""
-    body = compiled(source).partition("__cond_resched:")[2].partition(".Lfunc_end")[0]
-    return set(re.findall(r"^\tbl?\t([a-z]\w*)$", body, re.MULTILINE))
+RCU = """\
+struct task_struct { int depth, special; };
+#include "tree_plugin.h"
+
+int line = __LINE__;
+"""
+RCU_PLUGIN = """\
+#ifdef CONFIG_PREEMPT_RCU
+
+static void rcu_read_unlock_special(struct task_struct *t);
+void report(struct task_struct *t);
+
+void __rcu_read_unlock(struct task_struct *t)
+{
+\tif (--t->depth == 0 && t->special)
+\t\trcu_read_unlock_special(t);
+}
+
+static void rcu_read_unlock_special(struct task_struct *t)
+{
+\treport(t);
+}
+
+#endif
+"""
 
 
-def compiled(source: Path) -> str:
+def test_what_ends_a_preempted_read_is_apart_from_the_check_for_it(
+    tree: Path, tmp_path: Path
+) -> None:
+    laid_over = overlay.load("rcu-apart")
+    assert not laid_over.is_for(tree)
+    source = tree / "kernel/rcu/tree.c"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(RCU)
+    (source.parent / "tree_plugin.h").write_text(RCU_PLUGIN)
+    assert laid_over.is_for(tree)
+    preempted = "-DCONFIG_PREEMPT_RCU=1"
+    called = called_by("__rcu_read_unlock", source, preempted)
+    assert called == {"report"}
+    compose(tree, (laid_over,), tmp_path / "view", None)
+    edited_source = tmp_path / "view/kernel/rcu/tree.c"
+    assert called_by("__rcu_read_unlock", edited_source, preempted) == {"rcu_read_unlock_special"}
+    number = 1 + RCU[: RCU.index("int line")].count("\n")
+    for flags in ([preempted], []):
+        assert f"line:\n\t.word\t{number} " in compiled(edited_source, *flags)
+
+
+MIGRATION = """\
+struct task_struct { int pinned, moved; };
+struct affinity_context { int flags; };
+void move(struct task_struct *p, int flags);
+int __set_cpus_allowed_ptr(struct task_struct *p, struct affinity_context *ctx);
+
+void migrate_enable(struct task_struct *p)
+{
+\tstruct affinity_context ac = { 1 };
+
+\tif (p->moved)
+\t\t__set_cpus_allowed_ptr(p, &ac);
+\tp->pinned = 0;
+}
+
+int __set_cpus_allowed_ptr(struct task_struct *p, struct affinity_context *ctx)
+{
+\tmove(p, ctx->flags);
+\treturn 0;
+}
+
+int line = __LINE__;
+"""
+
+
+def test_a_move_to_another_processor_is_apart_from_the_check_in_real_time_kernels(
+    tree: Path, tmp_path: Path
+) -> None:
+    laid_over = overlay.load("migration-apart")
+    source = tree / "kernel/sched/core.c"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    # The declaration would contradict a function of another kind, as older releases have.
+    source.write_text(MIGRATION.replace("\nint __set", "\nstatic int __set"))
+    assert not laid_over.is_for(tree)
+    source.write_text(MIGRATION)
+    assert laid_over.is_for(tree)
+    compose(tree, (laid_over,), tmp_path / "view", None)
+    edited_source = tmp_path / "view/kernel/sched/core.c"
+    real_time = ["-DCONFIG_PREEMPT_RT=1", "-DCONFIG_SMP=1"]
+    assert called_by("migrate_enable", source, *real_time) == {"move"}
+    assert called_by("migrate_enable", edited_source, *real_time) == {"__set_cpus_allowed_ptr"}
+    assert called_by("migrate_enable", edited_source, real_time[1]) == {"move"}
+    number = 1 + MIGRATION[: MIGRATION.index("int line")].count("\n")
+    assert f"line:\n\t.word\t{number} " in compiled(edited_source, *real_time)
+
+
+def called_by(function: str, source: Path, *flags: str) -> set[str]:
+    """What a function calls."""
+    body = compiled(source, *flags).partition(f"{function}:")[2].partition(".Lfunc_end")[0]
+    return set(re.findall(r"^\tbl?\t([a-z_]\w*)$", body, re.MULTILINE))
+
+
+def compiled(source: Path, *flags: str) -> str:
     command = [f"clang{SUFFIX}", "--target=aarch64-linux-gnu", "-O2", "-Wall", "-Werror", "-S"]
-    command += ["-o", "-", str(source)]
+    command += [*flags, "-o", "-", str(source)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

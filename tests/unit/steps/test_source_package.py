@@ -193,6 +193,8 @@ def test_the_overlays_of_an_architecture_are_for_the_kernels_of_algorithms(
 
     assert ("resched-apart" in overlays("arm64")) is laid
     assert "resched-apart" not in overlays("x86-64")
+    for arch in ("arm64", "x86-64"):
+        assert ({"migration-apart", "rcu-apart"} <= {*overlays(arch)}) is laid
 
 
 def test_without_the_flags_make_stops_instead_of_building_a_plain_kernel(
