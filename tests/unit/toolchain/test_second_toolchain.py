@@ -114,6 +114,7 @@ def test_profiles_are_made_by_its_tools(tools: Path, tmp_path: Path) -> None:
     merged = (tmp_path / "kernel.profdata").read_text()
     assert merged.startswith(f"2*{tmp_path}/a/kernel.profdata 1*{tmp_path}/b/kernel.profdata")
     spared = pgo.spare(tmp_path, ["start"], tmp_path / "less", mine)
+    assert spared is not None
     assert (tmp_path / "less").read_text().startswith("--drop=start ")
     assert spared.cflags == (f"--counts={PROFILES}/less",)
 
