@@ -144,7 +144,7 @@ def _excused(setting: Setting, reason: str) -> bool:
     )
 
 
-def _gave_way(setting: Setting, found: Mapping[str, Dropped], settings: Sequence[Setting]) -> bool:
+def _gave_way(setting: Setting, found: Mapping[str, Cause], settings: Sequence[Setting]) -> bool:
     """Whether a later line chooses another option of the same choice; a user's own option gives way
     to the user's lines alone."""
     chosen = {found[name].chosen for name in setting.names()}
@@ -155,7 +155,7 @@ def _gave_way(setting: Setting, found: Mapping[str, Dropped], settings: Sequence
     )
 
 
-class Dropped(NamedTuple):
+class Cause(NamedTuple):
     """Why an option did not take effect.
 
     Attributes:
@@ -169,7 +169,7 @@ class Dropped(NamedTuple):
 
 def explain(
     tree: Path, config: Path, missing: Sequence[Setting], environment: Mapping[str, str]
-) -> dict[str, Dropped]:
+) -> dict[str, Cause]:
     """Why options did not take effect, by each of their names.
 
     kconfiglib evaluates Kconfig in the process's environment, so it runs in a child.
@@ -181,8 +181,8 @@ def explain(
     try:
         answer: dict[str, list[str]] = json.loads(last)
     except ValueError:
-        return dict.fromkeys(symbols, Dropped("the tree's Kconfig could not be read to say why"))
-    return {name: Dropped(*each) for name, each in answer.items()}
+        return dict.fromkeys(symbols, Cause("the tree's Kconfig could not be read to say why"))
+    return {name: Cause(*each) for name, each in answer.items()}
 
 
 def _came_out(symbol: Any, *, modules: bool) -> str:
@@ -207,7 +207,7 @@ def _came_out(symbol: Any, *, modules: bool) -> str:
     return f"its value came out as {value or 'n'}{since}"
 
 
-def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, Dropped]:
+def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, Cause]:
     import kconfiglib  # slow to load, and only this child needs it
 
     class Kconfig(kconfiglib.Kconfig):  # type: ignore[misc]
@@ -264,7 +264,7 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, Dropped]:
         choice = None if symbol is None else symbol.choice
         selection = None if choice is None else choice.selection
         chosen = "" if selection is None else selection.name
-        answer[name] = Dropped(reason(name, symbol, chosen), chosen)
+        answer[name] = Cause(reason(name, symbol, chosen), chosen)
     return answer
 
 

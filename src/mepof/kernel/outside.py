@@ -109,7 +109,8 @@ def _files(values: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     for word in words(_INITRAMFS):
         # The shell takes a pattern without a match for a name.
         is_pattern = word.startswith("/") and not _PATTERN.isdisjoint(word)
-        matches = sorted(Path("/").glob(word.lstrip("/"))) if is_pattern else []
+        pattern = re.sub(r"\*+", "*", word.lstrip("/"))
+        matches = sorted(Path("/").glob(pattern)) if is_pattern else []
         for path in matches or [Path(word)]:
             yield _INITRAMFS, path
             for each in _listed(path):
