@@ -147,8 +147,8 @@ def _excused(setting: Setting, reason: str) -> bool:
 def _gave_way(setting: Setting, found: Mapping[str, Cause], settings: Sequence[Setting]) -> bool:
     """Whether a later line chooses another option of the same choice; a user's own option gives way
     to the user's lines alone."""
-    chosen = {found[name].chosen for name in setting.names()}
-    return any(
+    chosen = {found[name].chosen for name in setting.names()} - {""}
+    return bool(chosen) and any(
         later.value != "n" and chosen & {*later.names()}
         for later in settings[settings.index(setting) + 1 :]
         if setting.is_ours() or not later.is_ours()

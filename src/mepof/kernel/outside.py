@@ -31,8 +31,8 @@ _FILES = {
 _INITRAMFS = "INITRAMFS_SOURCE"
 # Characters that make expands in a name, and those that the shell expands as well, to which the
 # names for an initramfs are given.
-_PATTERN = frozenset("*?[")
-_MAKE, _SHELL = frozenset("$"), frozenset("$~") | _PATTERN
+_MAKE, _SHELL = frozenset("$"), frozenset("$~*?[")
+_PATTERN = _SHELL - frozenset("$~")
 # Of options for which the absolute path of another file is no remedy.
 _REMEDIES = {
     "EXTRA_FIRMWARE": "put it there without compression, name the directory with it in "

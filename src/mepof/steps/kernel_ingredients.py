@@ -25,6 +25,9 @@ from mepof.spec.kernel_build import KernelBuild
 from mepof.toolchain.named import check_requirements, select
 from mepof.toolchain.protocol import Tools
 
+# Laid over trees that an algorithm instruments or optimises, where they have what it edits.
+_ALGORITHM_OVERLAYS = ("migration-apart", "rcu-apart")
+
 
 @dataclass(frozen=True)
 class Ingredients(Generic[In]):
@@ -80,6 +83,7 @@ class Ingredients(Generic[In]):
         excluded = self.excluded()
         chosen = [options()[name] for name in self.asked.options]
         built_for = arch.get(self.asked.arch)
+        of_algorithms = (*_ALGORITHM_OVERLAYS, *built_for.algorithm_overlays)
         return BuildSpec(
             arch=built_for,
             fragments=tuple(config_files(self.asked, self.own_fragments)),
@@ -97,7 +101,7 @@ class Ingredients(Generic[In]):
             variables=addition.variables,
             overlays=(
                 *built_for.overlays,
-                *(built_for.algorithm_overlays if algorithms_of(self.asked) else ()),
+                *(of_algorithms if algorithms_of(self.asked) else ()),
                 # The user's own files cannot have an overlay's options.
                 *kconfig.overlays(config_files(self.asked, ())),
                 *(overlay for option in chosen for overlay in option.overlays),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from pydantic import ValidationError
-from writers.mini_kernel import SUFFIX
 
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel import overlay
@@ -510,157 +508,6 @@ def test_a_warning_of_old_kernels_is_one_piece_of_assembly(tree: Path, tmp_path:
     assert text[noted["r_addend"] - 2 : noted["r_addend"]] == b"\x0f\x0b"
     header.write_text(BUG.replace("annotate_reachable();", ""))
     assert not overlays[0].is_for(tree)  # as it is since 5.18
-
-
-SCHEDULER = """\
-#include "scheduler.h"
-
-static void __sched notrace preempt_schedule_common(void)
-{
-\tscheduled();
-}
-
-int __cond_resched(void)
-{
-\tif (!needed())
-\t\treturn 0;
-\tpreempt_schedule_common();
-\treturn 1;
-}
-
-int line = __LINE__;
-"""
-SCHEDULER_H = """\
-#define __sched __attribute__((__section__(".sched.text")))
-#define notrace __attribute__((__no_instrument_function__))
-void scheduled(void);
-int needed(void);
-"""
-
-
-def test_what_asks_whether_to_schedule_is_apart_from_the_scheduler(
-    tree: Path, tmp_path: Path
-) -> None:
-    laid_over = overlay.load("resched-apart")
-    assert not laid_over.is_for(tree)
-    source = tree / "kernel/sched/core.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_text(SCHEDULER)
-    (source.parent / "scheduler.h").write_text(SCHEDULER_H)
-    assert laid_over.is_for(tree)
-    assert "preempt_schedule_common" not in called_by("__cond_resched", source)
-    compose(tree, (laid_over,), tmp_path / "view", None)
-    edited_source = tmp_path / "view/kernel/sched/core.c"
-    assert "preempt_schedule_common" in called_by("__cond_resched", edited_source)
-    # Profiles name lines of the file.
-    number = 1 + SCHEDULER[: SCHEDULER.index("int line")].count("\n")
-    assert f"line:\n\t.word\t{number} " in compiled(edited_source)
-
-
-RCU = """\
-struct task_struct { int depth, special; };
-#include "tree_plugin.h"
-
-int line = __LINE__;
-"""
-RCU_PLUGIN = """\
-#ifdef CONFIG_PREEMPT_RCU
-
-static void rcu_read_unlock_special(struct task_struct *t);
-void report(struct task_struct *t);
-
-void __rcu_read_unlock(struct task_struct *t)
-{
-\tif (--t->depth == 0 && t->special)
-\t\trcu_read_unlock_special(t);
-}
-
-static void rcu_read_unlock_special(struct task_struct *t)
-{
-\treport(t);
-}
-
-#endif
-"""
-
-
-def test_what_ends_a_preempted_read_is_apart_from_the_check_for_it(
-    tree: Path, tmp_path: Path
-) -> None:
-    laid_over = overlay.load("rcu-apart")
-    assert not laid_over.is_for(tree)
-    source = tree / "kernel/rcu/tree.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_text(RCU)
-    (source.parent / "tree_plugin.h").write_text(RCU_PLUGIN)
-    assert laid_over.is_for(tree)
-    preempted = "-DCONFIG_PREEMPT_RCU=1"
-    called = called_by("__rcu_read_unlock", source, preempted)
-    assert called == {"report"}
-    compose(tree, (laid_over,), tmp_path / "view", None)
-    edited_source = tmp_path / "view/kernel/rcu/tree.c"
-    assert called_by("__rcu_read_unlock", edited_source, preempted) == {"rcu_read_unlock_special"}
-    number = 1 + RCU[: RCU.index("int line")].count("\n")
-    for flags in ([preempted], []):
-        assert f"line:\n\t.word\t{number} " in compiled(edited_source, *flags)
-
-
-MIGRATION = """\
-struct task_struct { int pinned, moved; };
-struct affinity_context { int flags; };
-void move(struct task_struct *p, int flags);
-int __set_cpus_allowed_ptr(struct task_struct *p, struct affinity_context *ctx);
-
-void migrate_enable(struct task_struct *p)
-{
-\tstruct affinity_context ac = { 1 };
-
-\tif (p->moved)
-\t\t__set_cpus_allowed_ptr(p, &ac);
-\tp->pinned = 0;
-}
-
-int __set_cpus_allowed_ptr(struct task_struct *p, struct affinity_context *ctx)
-{
-\tmove(p, ctx->flags);
-\treturn 0;
-}
-
-int line = __LINE__;
-"""
-
-
-def test_a_move_to_another_processor_is_apart_from_the_check_in_real_time_kernels(
-    tree: Path, tmp_path: Path
-) -> None:
-    laid_over = overlay.load("migration-apart")
-    source = tree / "kernel/sched/core.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    # The declaration would contradict a function of another kind, as older releases have.
-    source.write_text(MIGRATION.replace("\nint __set", "\nstatic int __set"))
-    assert not laid_over.is_for(tree)
-    source.write_text(MIGRATION)
-    assert laid_over.is_for(tree)
-    compose(tree, (laid_over,), tmp_path / "view", None)
-    edited_source = tmp_path / "view/kernel/sched/core.c"
-    real_time = ["-DCONFIG_PREEMPT_RT=1", "-DCONFIG_SMP=1"]
-    assert called_by("migrate_enable", source, *real_time) == {"move"}
-    assert called_by("migrate_enable", edited_source, *real_time) == {"__set_cpus_allowed_ptr"}
-    assert called_by("migrate_enable", edited_source, real_time[1]) == {"move"}
-    number = 1 + MIGRATION[: MIGRATION.index("int line")].count("\n")
-    assert f"line:\n\t.word\t{number} " in compiled(edited_source, *real_time)
-
-
-def called_by(function: str, source: Path, *flags: str) -> set[str]:
-    """What a function calls."""
-    body = compiled(source, *flags).partition(f"{function}:")[2].partition(".Lfunc_end")[0]
-    return set(re.findall(r"^\tbl?\t([a-z_]\w*)$", body, re.MULTILINE))
-
-
-def compiled(source: Path, *flags: str) -> str:
-    command = [f"clang{SUFFIX}", "--target=aarch64-linux-gnu", "-O2", "-Wall", "-Werror", "-S"]
-    command += [*flags, "-o", "-", str(source)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def test_what_does_not_fit_a_former_file_is_said_of_that_file(tree: Path, tmp_path: Path) -> None:
