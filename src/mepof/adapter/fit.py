@@ -1,7 +1,7 @@
 """Whether a tree can be built, and with which algorithms, before anything is compiled.
 
 Overlays are applied to the tree in memory. Whether an option's dependencies are met is not asked
-here: Kconfig answers that in the build, which names each one that is not.
+here, but by :mod:`mepof.adapter.configured` and by the build.
 """
 
 from __future__ import annotations
@@ -118,9 +118,7 @@ def check_fit(
     check_kernel(tree, tree)
     symbols = kconfig.symbols(tree)
     minimum = _min_compiler(tree, arch, toolchain)
-    files: list[Path] = []
-    for part in config:
-        files += (Path(part),) if is_path(part) else kconfig.paths(part, arch.name)
+    files = fragment_files(config, arch)
     kconfig.check_arch(files, arch)
     fragments = kconfig.merge(files)
     broken, links = _links(tree, in_place)
@@ -164,6 +162,21 @@ def check_fit(
             *_unfit(theirs, symbols),
         ),
     )
+
+
+def fragment_files(config: Iterable[str], arch: Arch) -> list[Path]:
+    """The files of a configuration, in order.
+
+    Args:
+        config: names of configurations, and paths, which contain ``/``.
+
+    Raises:
+        InputError: there is none of a name.
+    """
+    files: list[Path] = []
+    for part in config:
+        files += (Path(part),) if is_path(part) else kconfig.paths(part, arch.name)
+    return files
 
 
 def _unreachable(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:

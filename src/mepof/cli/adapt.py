@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from mepof import arch as architectures
+from mepof.adapter.configured import configured
 from mepof.adapter.fit import Fit, Reason, check_fit
 from mepof.adapter.judge import judge, objects_that_ran, sampled_functions
 from mepof.algorithm.protocol import ALGORITHMS
@@ -83,10 +84,11 @@ def check(
 ) -> None:
     """Say which algorithms a kernel can be built with.
 
-    Nothing is compiled: the overlays are applied in memory, and the options that the configuration
-    needs and the compiler version that the kernel needs are checked. A source that is not a
-    directory is fetched into the store, so that a run need not fetch it. The exit status is 1 if
-    the kernel can be built with none of the algorithms, or not with one that was named.
+    Of the kernel, only Kconfig is compiled: the overlays are applied in memory, the options that
+    the configuration needs and the compiler version that the kernel needs are checked, and Kconfig
+    says which options do not take effect. A source that is not a directory is fetched into the
+    store, so that a run need not fetch it. The exit status is 1 if the kernel can be built with
+    none of the algorithms, or not with one that was named.
     """
     names = tuple(algorithm or ALGORITHMS.names())
     for name in names:
@@ -102,15 +104,10 @@ def check(
     except ValueError as error:
         raise InputError(f"invalid value `{dropped}` of --dropped", str(error)) from error
     tree = _tree(source, store)
-    fit = check_fit(
-        tree,
-        record,
-        chosen,
-        parts,
-        names,
-        in_place=Path(source).is_dir(),
-        note_dropped=note_dropped,
-    )
+    in_place = Path(source).is_dir()
+    fit = check_fit(tree, record, chosen, parts, names, in_place, note_dropped)
+    if not (fit.reasons or fit.config):
+        fit = configured(fit, tree, record, chosen, parts, in_place, note_dropped)
     fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
     if as_json:
         print_json(

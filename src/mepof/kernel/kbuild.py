@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
 
@@ -66,50 +67,16 @@ def build(
     Raises:
         WorkError: the configuration, a compilation, the link or the layout check failed.
     """
-    toolchain = tools.toolchain
-    version = version_of(paths.tree)
-    if spec.rewriting is not None:
-        rewriting.check_release(version)
-    view, objects = paths.view, paths.objects
-    overlays = overlays_of(spec, paths.tree)
-    earlier.forget_what_crashed(paths.work, view)
-    if not view.exists():  # otherwise this build continues, with the same view
-        partial = paths.work / "tree.partial"
-        overlay.compose(paths.tree, overlays, partial, toolchain.resource_directory())
-        # The tree may have a `build` of its own, from `make O=build`, which must stay as it is.
-        (partial / earlier.OBJECTS).unlink(missing_ok=True)
-        partial.replace(view)
-    objects.mkdir(exist_ok=True)
-    earlier.forget_what_was_killed(objects)
-    profiles = _copy_profiles(spec.profiles, view, objects)
-    selection = make_command.selection(spec.selected, toolchain)
-    lines = [selection, *sharing.unshared(paths.tree), ""]
-    _replace(objects / make_command.SELECTED, with_paths("\n".join(lines), profiles))
-    if spec.link_order:
-        _replace(objects / make_command.ORDER, spec.link_order)
-    make = [with_paths(word, profiles) for word in make_command.words(spec, toolchain, paths)]
-    environment = make_command.environment(spec, toolchain, paths)
-
-    def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
-        make_command.start(argv, {**environment, **(env or {})}, paths.log, tools.run)
+    begun = _begin(spec, tools, paths)
+    toolchain, objects, config = tools.toolchain, paths.objects, begun.config
+    make, environment, profiles = begun.make, begun.environment, begun.profiles
 
     def make_objects(*words: str, listener: Callable[[str], None] | None = None) -> None:
         with earlier.making(objects, kernel=words != ("prepare",)):
             make_command.start([*make, *words], environment, paths.log, tools.run, listener)
 
-    fragments = spec.configuration()
-    base.check(view, spec.arch, fragments)
-    config, dropped = configure.configure(
-        view,
-        objects,
-        fragments,
-        make,
-        make_command.kconfig_environment(spec, toolchain, str(version)),
-        run_make,
-        note_dropped=spec.note_dropped,
-    )
-    if dropped:
-        text = "\n".join([*dropped, ""])
+    if begun.dropped:
+        text = "\n".join([*begun.dropped, ""])
         (paths.output / configure.DROPPED).write_text(text, encoding="utf-8")
     if spec.rewriting is not None:
         rewriting.check_configuration(config.splitlines(), spec.arch.name)
@@ -177,7 +144,7 @@ def build(
         raise _not_sound("a module would not work", wrong, paths.log)
     (paths.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
     BuildDescription(
-        version=str(version),
+        version=str(version_of(paths.tree)),
         origin=origin,
         arch=spec.arch.name,
         size_bytes=BuildSize(
@@ -189,10 +156,84 @@ def build(
         ldflags=spec.ldflags,
         variables=dict(spec.variables),
         config_lines=spec.config_lines,
-        overlays=tuple(o.name for o in overlays),
+        overlays=tuple(each.name for each in overlays_of(spec, paths.tree)),
         rewritten=rewritten,
     ).write(paths.output)
     return objtool.warnings(paths.log)
+
+
+def configured(spec: BuildSpec, tools: Tools, paths: BuildPaths) -> Sequence[str]:
+    """Configure a kernel as a build does, and stop there.
+
+    Returns:
+        Which options of the user's did not take effect and why, a line each, where the
+        specification lets them.
+
+    Raises:
+        WorkError: an option did not take effect, or needs what is not there.
+    """
+    return _begin(spec, tools, paths).dropped
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A build that is configured.
+
+    Attributes:
+        make: the words that every command begins with, and their environment.
+        profiles: the paths of the profiles, by the names that flags use.
+        config: the text of the configuration.
+        dropped: as :func:`configured` returns it.
+    """
+
+    make: Sequence[str]
+    environment: Mapping[str, str | None]
+    profiles: Mapping[str, str]
+    config: str
+    dropped: Sequence[str]
+
+
+def _begin(spec: BuildSpec, tools: Tools, paths: BuildPaths) -> _Begun:
+    """Lay the overlays over the tree, and configure the kernel."""
+    toolchain = tools.toolchain
+    version = version_of(paths.tree)
+    if spec.rewriting is not None:
+        rewriting.check_release(version)
+    view, objects = paths.view, paths.objects
+    earlier.forget_what_crashed(paths.work, view)
+    if not view.exists():  # otherwise this build continues, with the same view
+        overlays = overlays_of(spec, paths.tree)
+        partial = paths.work / "tree.partial"
+        overlay.compose(paths.tree, overlays, partial, toolchain.resource_directory())
+        # The tree may have a `build` of its own, from `make O=build`, which must stay as it is.
+        (partial / earlier.OBJECTS).unlink(missing_ok=True)
+        partial.replace(view)
+    objects.mkdir(exist_ok=True)
+    earlier.forget_what_was_killed(objects)
+    profiles = _copy_profiles(spec.profiles, view, objects)
+    selection = make_command.selection(spec.selected, toolchain)
+    lines = [selection, *sharing.unshared(paths.tree), ""]
+    _replace(objects / make_command.SELECTED, with_paths("\n".join(lines), profiles))
+    if spec.link_order:
+        _replace(objects / make_command.ORDER, spec.link_order)
+    make = [with_paths(word, profiles) for word in make_command.words(spec, toolchain, paths)]
+    environment = make_command.environment(spec, toolchain, paths)
+
+    def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
+        make_command.start(argv, {**environment, **(env or {})}, paths.log, tools.run)
+
+    fragments = spec.configuration()
+    base.check(view, spec.arch, fragments)
+    config, dropped = configure.configure(
+        view,
+        objects,
+        fragments,
+        make,
+        make_command.kconfig_environment(spec, toolchain, str(version)),
+        run_make,
+        note_dropped=spec.note_dropped,
+    )
+    return _Begun(make, environment, profiles, config, dropped)
 
 
 def overlays_of(spec: BuildSpec, tree: Path) -> tuple[overlay.Overlay, ...]:

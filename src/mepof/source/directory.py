@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from hashlib import sha256
@@ -125,6 +125,13 @@ class Taken:
         Raises:
             InputError: a file cannot be copied.
         """
+        self._write(output, shutil.copy2)
+
+    def link(self, output: Path) -> None:
+        """Make a view of it in an empty directory, whose files are links to the originals."""
+        self._write(output, os.symlink)
+
+    def _write(self, output: Path, write_file: Callable[[Path, Path], object]) -> None:
         for item in self.items:
             relative, kind, _ = item.entry
             source, copy = self.root / relative, output / relative
@@ -135,7 +142,7 @@ class Taken:
                     case "link":
                         copy.symlink_to(item.text or source.readlink())
                     case _:
-                        shutil.copy2(source, copy)
+                        write_file(source, copy)
             except OSError as error:
                 if means_full(error):
                     raise

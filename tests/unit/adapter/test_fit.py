@@ -489,6 +489,8 @@ def test_an_option_of_a_file_that_quilt_keeps_is_none_of_the_kernel(
 @pytest.fixture
 def present(monkeypatch: pytest.MonkeyPatch, toolchain: Clang) -> None:
     monkeypatch.setattr(adapt, "select", lambda name: toolchain)
+    # The tree has what overlays edit, and no Kconfig that runs.
+    monkeypatch.setattr(adapt, "configured", lambda fit, *_: fit)
 
 
 @pytest.mark.usefixtures("present")
