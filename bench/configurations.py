@@ -1,4 +1,4 @@
-"""What kernels gain whose configuration hardens their code, is for real time, or has code in Rust.
+"""What kernels gain that are hardened, for real time, of larger pages, or have code in Rust.
 
     bench/configurations.py [--again] [--store DIR] [WORD…]
 
@@ -124,11 +124,11 @@ _PAGE = """# Kernels of other configurations
 
 `bench/configurations.py` writes this page. It runs a program for each line, as a user would, with
 Clang 22: a kernel of one of the [configurations](../configs.md) that harden its code, are for real
-time or have code in Rust, trained by 24 actions and measured by the suite that it names (for
-`kbench`, the five metrics of `mepof`). *Booted* says that the plain and the optimised kernel booted
-and passed their self-check. The figures are percent fewer than in the plain kernel of the same
-configuration, *counted* in the emulator, geometric means over the cases; that of the text is its
-growth.
+time, have larger pages or code in Rust, trained by 24 actions and measured by the suite that it
+names (for `kbench`, the five metrics of `mepof`). *Booted* says that the plain and the optimised
+kernel booted and passed their self-check. The figures are percent fewer than in the plain kernel of
+the same configuration, *counted* in the emulator, geometric means over the cases; that of the text
+is its growth.
 
 | {titles} |
 {rule}

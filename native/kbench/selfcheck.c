@@ -30,13 +30,13 @@
 
 #include "kbench.h"
 
-#define PAGE 4096
+#define BLOCK 4096
 /* From the kernel's futex interface; musl has no header for it. */
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 
-static unsigned char out[4 * PAGE];
-static unsigned char in[4 * PAGE];
+static unsigned char out[4 * BLOCK];
+static unsigned char in[4 * BLOCK];
 
 static bool identity(void)
 {
@@ -97,13 +97,13 @@ static bool files(void)
 	if (fd < 0)
 		return false;
 	pattern(out, sizeof(out), 5);
-	bool sound = write_all(fd, out, sizeof(out)) && pread(fd, in, PAGE, 100) == PAGE &&
-		     memcmp(out + 100, in, PAGE) == 0 && lseek(fd, -10, SEEK_END) > 0 &&
+	bool sound = write_all(fd, out, sizeof(out)) && pread(fd, in, BLOCK, 100) == BLOCK &&
+		     memcmp(out + 100, in, BLOCK) == 0 && lseek(fd, -10, SEEK_END) > 0 &&
 		     read(fd, in, 100) == 10 && memcmp(out + sizeof(out) - 10, in, 10) == 0;
 	/* A hole reads as zeros. */
-	sound = sound && ftruncate(fd, 10) == 0 && pwrite(fd, "x", 1, 2 * PAGE) == 1 &&
-		pread(fd, in, PAGE, PAGE) == PAGE && in[0] == 0 && in[PAGE - 1] == 0;
-	sound = sound && fstat(fd, &stat_buffer) == 0 && stat_buffer.st_size == 2 * PAGE + 1;
+	sound = sound && ftruncate(fd, 10) == 0 && pwrite(fd, "x", 1, 2 * BLOCK) == 1 &&
+		pread(fd, in, BLOCK, BLOCK) == BLOCK && in[0] == 0 && in[BLOCK - 1] == 0;
+	sound = sound && fstat(fd, &stat_buffer) == 0 && stat_buffer.st_size == 2 * BLOCK + 1;
 	close(fd);
 	return unlink(name) == 0 && sound;
 }
@@ -143,39 +143,40 @@ static bool proc_files(void)
 
 static bool memory(void)
 {
+	const size_t page = (size_t)getpagesize();
 	unsigned char *map =
-		mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, 16 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED)
 		return false;
-	bool sound = map[5 * PAGE] == 0;
-	pattern(map, 16 * PAGE, 6);
-	sound = sound && mprotect(map, PAGE, PROT_READ) == 0 && munmap(map + 4 * PAGE, PAGE) == 0;
+	bool sound = map[5 * page] == 0;
+	pattern(map, 16 * page, 6);
+	sound = sound && mprotect(map, page, PROT_READ) == 0 && munmap(map + 4 * page, page) == 0;
 	/* The kernel must see what the user would: a read-only page and a hole. */
 	const int fd = open("/proc/self/exe", O_RDONLY);
 	sound = sound && read(fd, map, 16) == -1 && errno == EFAULT;
-	sound = sound && read(fd, map + 4 * PAGE, 16) == -1 && errno == EFAULT;
-	sound = sound && read(fd, map + PAGE, 4) == 4 && memcmp(map + PAGE, "\177ELF", 4) == 0;
+	sound = sound && read(fd, map + 4 * page, 16) == -1 && errno == EFAULT;
+	sound = sound && read(fd, map + page, 4) == 4 && memcmp(map + page, "\177ELF", 4) == 0;
 	close(fd);
-	unsigned char *moved = mremap(map + PAGE, 3 * PAGE, 32 * PAGE, MREMAP_MAYMOVE);
-	sound = sound && moved != MAP_FAILED && moved[2 * PAGE + 8] == (unsigned char)(8 * 7 + 3 * 16 + 6);
+	unsigned char *moved = mremap(map + page, 3 * page, 32 * page, MREMAP_MAYMOVE);
+	sound = sound && moved != MAP_FAILED && moved[2 * page + 8] == (unsigned char)(8 * 7 + 3 * page / 256 + 6);
 	if (moved != MAP_FAILED)
-		munmap(moved, 32 * PAGE);
+		munmap(moved, 32 * page);
 	/* What remains at the old address; moving may have left nothing between. */
-	return munmap(map, PAGE) == 0 && munmap(map + 5 * PAGE, 11 * PAGE) == 0 && sound;
+	return munmap(map, page) == 0 && munmap(map + 5 * page, 11 * page) == 0 && sound;
 }
 
 static bool mapped_file(void)
 {
 	const int fd = open("selfcheck-map", O_RDWR | O_CREAT | O_TRUNC, 0600);
-	bool sound = fd >= 0 && unlink("selfcheck-map") == 0 && ftruncate(fd, 2 * PAGE) == 0;
-	unsigned char *map = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool sound = fd >= 0 && unlink("selfcheck-map") == 0 && ftruncate(fd, 2 * BLOCK) == 0;
+	unsigned char *map = mmap(NULL, 2 * BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	sound = sound && map != MAP_FAILED;
 	if (sound) {
-		map[PAGE + 1] = 42;
-		sound = msync(map, 2 * PAGE, MS_SYNC) == 0 && pread(fd, in, 2, PAGE) == 2 && in[1] == 42;
-		munmap(map, 2 * PAGE);
+		map[BLOCK + 1] = 42;
+		sound = msync(map, 2 * BLOCK, MS_SYNC) == 0 && pread(fd, in, 2, BLOCK) == 2 && in[1] == 42;
+		munmap(map, 2 * BLOCK);
 	}
 	close(fd);
 	return sound;
@@ -204,18 +205,18 @@ static bool processes(void)
 static bool copy_on_write(void)
 {
 	unsigned char *map =
-		mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, 8 * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED)
 		return false;
-	memset(map, 1, 8 * PAGE);
+	memset(map, 1, 8 * BLOCK);
 	const pid_t pid = fork();
 	if (pid == 0) {
-		memset(map, 2, 8 * PAGE);
-		_exit(map[7 * PAGE]);
+		memset(map, 2, 8 * BLOCK);
+		_exit(map[7 * BLOCK]);
 	}
-	const bool sound = pid > 0 && reap(pid, 2) && map[0] == 1 && map[8 * PAGE - 1] == 1;
-	munmap(map, 8 * PAGE);
+	const bool sound = pid > 0 && reap(pid, 2) && map[0] == 1 && map[8 * BLOCK - 1] == 1;
+	munmap(map, 8 * BLOCK);
 	return sound;
 }
 
@@ -250,7 +251,7 @@ static bool signals(void)
 
 static bool futexes(void)
 {
-	int *word = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int *word = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	const struct timespec limit = {.tv_sec = 5};
 
 	if (word == MAP_FAILED)
@@ -266,7 +267,7 @@ static bool futexes(void)
 		if (syscall(SYS_futex, word, FUTEX_WAIT, 0, &limit) == -1 && errno == ETIMEDOUT)
 			break;
 	sound = sound && pid > 0 && *word == 1 && reap(pid, 3);
-	munmap(word, PAGE);
+	munmap(word, BLOCK);
 	return sound;
 }
 

@@ -19,6 +19,7 @@
 #include "general.h"
 
 #define TREE 40
+#define BLOCK 4096ul
 #define BODY (600 * KIB)
 #define RECORDS 64
 #define RECORD 1072
@@ -108,7 +109,7 @@ static bool large(unsigned round)
 		return false;
 	unsigned char *map = mmap(NULL, BODY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	TRY(map != MAP_FAILED, "map a file of a device");
-	for (size_t at = round * 100; at < BODY; at += 3 * PAGE)
+	for (size_t at = round * 100; at < BODY; at += 3 * BLOCK)
 		map[at] = data[at] = (unsigned char)(data[at] + 1);
 	TRY(msync(map, BODY, MS_SYNC) == 0 && munmap(map, BODY) == 0, "msync");
 	TRY(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0, "fadvise");
@@ -122,15 +123,15 @@ static bool large(unsigned round)
 	if (direct < 0 && errno != EINVAL)
 		return fault("O_DIRECT");
 	if (direct >= 0) {
-		unsigned char *block = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		unsigned char *block = mmap(NULL, 16 * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		TRY(block != MAP_FAILED, "mmap");
 		for (unsigned i = 0; i < 8; i++) {
-			const off_t at = (off_t)(PAGE * (3 * i + round % 3));
-			TRY(pread(direct, block, 3 * PAGE, at) == (ssize_t)(3 * PAGE) && same(block, data + at, 3 * PAGE),
+			const off_t at = (off_t)(BLOCK * (3 * i + round % 3));
+			TRY(pread(direct, block, 3 * BLOCK, at) == (ssize_t)(3 * BLOCK) && same(block, data + at, 3 * BLOCK),
 			    "a direct read");
-			TRY(pwrite(direct, block, 2 * PAGE, at) == (ssize_t)(2 * PAGE), "a direct write");
+			TRY(pwrite(direct, block, 2 * BLOCK, at) == (ssize_t)(2 * BLOCK), "a direct write");
 		}
-		TRY(munmap(block, 16 * PAGE) == 0 && close(direct) == 0, "close");
+		TRY(munmap(block, 16 * BLOCK) == 0 && close(direct) == 0, "close");
 	}
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, BODY, 200000) != 0 && !lacks("fallocate"))
 		return false;

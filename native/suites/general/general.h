@@ -12,10 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "../case.h"
 
-#define PAGE 4096ul
+/* arm64 has kernels with pages of 16 and 64 KiB. */
+#define PAGE ((size_t)getpagesize())
+#define LARGEST_PAGE 65536ul
 #define KIB 1024ul
 #define MIB (1024 * KIB)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -248,10 +248,10 @@ static bool anonymous(unsigned round)
 	return true;
 }
 
-/* Memory at a multiple of 2 MiB, for which the kernel may use larger pages. */
+/* Memory at a multiple of 512 pages, for which the kernel may use larger pages. */
 static bool larger_pages(int advised)
 {
-	const size_t large = 2 * MIB;
+	const size_t large = 512 * PAGE;
 	unsigned char *memory = map_private(3 * large + 5 * PAGE);
 
 	if (memory == NULL)
@@ -260,7 +260,7 @@ static bool larger_pages(int advised)
 	if (madvise(start, 2 * large, advised) != 0 && errno != EINVAL && errno != ENOSYS)
 		return fault("advice on larger pages");
 	for (size_t at = 0; at < large + 40 * PAGE; at += 3 * PAGE)
-		start[at] = (unsigned char)(at >> 12);
+		start[at] = (unsigned char)(at / PAGE);
 	/* A part is given back, and a child writes to another: both split a large page. */
 	TRY(munmap(start + 16 * PAGE, PAGE) == 0, "munmap");
 	const pid_t child = fork_child();
@@ -325,8 +325,8 @@ static bool pool_pages(void)
 static bool of_files(unsigned round)
 {
 	const size_t pages = 57 + round % 9;
-	static unsigned char data[70 * PAGE];
-	static unsigned char read_back[70 * PAGE];
+	static unsigned char data[70 * LARGEST_PAGE];
+	static unsigned char read_back[70 * LARGEST_PAGE];
 	char name[16];
 	const int fd = open("mapped", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
