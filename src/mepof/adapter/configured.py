@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mepof.adapter.fit import Fit, Reason, fragment_files
+from mepof.adapter.fit import Fit, Reason, fragment_files, overlays_below
 from mepof.arch import Arch
 from mepof.errors import MepofError
-from mepof.g4.names import is_path
-from mepof.kernel import kbuild, kconfig
+from mepof.kernel import kbuild
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
 from mepof.source.directory import taken
@@ -39,12 +38,11 @@ def configured(
         in_place: the tree is a directory of the user's, which may hold what a build left.
         note_dropped: options of the user's files that do not take effect are a note.
     """
-    ours = [part for part in config if not is_path(part)]
     spec = BuildSpec(
         arch=arch,
         fragments=tuple(fragment_files(config, arch)),
         note_dropped=note_dropped,
-        overlays=(*arch.overlays, *kconfig.overlays(fragment_files(ours, arch))),
+        overlays=overlays_below(config, arch),
         share=False,
     )
     with tempfile.TemporaryDirectory(prefix="mepof-adapt-") as directory:

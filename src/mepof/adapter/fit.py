@@ -7,7 +7,7 @@ here, but by :mod:`mepof.adapter.configured` and by the build.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -98,7 +98,7 @@ def check_fit(
     tree: Path,
     arch: Arch,
     toolchain: Toolchain,
-    config: Iterable[str],
+    config: Sequence[str],
     algorithms: Collection[str],
     in_place: bool = False,
     note_dropped: bool = False,
@@ -116,7 +116,10 @@ def check_fit(
         MepofError: the toolchain is incomplete.
     """
     check_kernel(tree, tree)
-    symbols = kconfig.symbols(tree)
+    laid = overlays_below(config, arch)
+    symbols = dict(kconfig.symbols(tree))
+    for name in laid:
+        symbols |= kconfig.symbols(overlay.load(name).directory)
     minimum = _min_compiler(tree, arch, toolchain)
     files = fragment_files(config, arch)
     kconfig.check_arch(files, arch)
@@ -133,6 +136,7 @@ def check_fit(
         reasons=(*broken, *_of_the_tree(tree, arch, toolchain, minimum)),
         config=(
             *_baseless(tree, arch, fragments),
+            *_misfits(tree, laid, toolchain),
             *_unknown(required, symbols),
             *_unfit(required, symbols),
             *_unaccompanied(fragments),
@@ -177,6 +181,12 @@ def fragment_files(config: Iterable[str], arch: Arch) -> list[Path]:
     for part in config:
         files += (Path(part),) if is_path(part) else kconfig.paths(part, arch.name)
     return files
+
+
+def overlays_below(config: Iterable[str], arch: Arch) -> tuple[str, ...]:
+    """The overlays of every kernel of a configuration, also of the plain one."""
+    ours = [part for part in config if not is_path(part)]
+    return (*arch.overlays, *kconfig.overlays(fragment_files(ours, arch)))
 
 
 def _unreachable(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:

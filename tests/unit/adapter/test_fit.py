@@ -486,6 +486,22 @@ def test_an_option_of_a_file_that_quilt_keeps_is_none_of_the_kernel(
     assert any("has no CONFIG_REMOVED" in reason.message for reason in reasons)
 
 
+def test_a_configuration_of_ours_has_the_options_of_its_overlay(
+    tree: Path, toolchain: Clang
+) -> None:
+    (without,) = {
+        reason.message
+        for reason in check_fit(tree, X86, toolchain, ("kload",), ()).config
+        if "overlay" in reason.message
+    }
+    assert without == "overlay `kload` does not fit this tree: no init/Kconfig"
+    (tree / "init").mkdir()
+    (tree / "init/Kconfig").touch()
+    reasons = check_fit(tree, X86, toolchain, ("kload",), ()).config
+    assert reasons  # what it needs beyond slim
+    assert not any("KLOAD" in reason.message or "overlay" in reason.message for reason in reasons)
+
+
 @pytest.fixture
 def present(monkeypatch: pytest.MonkeyPatch, toolchain: Clang) -> None:
     monkeypatch.setattr(adapt, "select", lambda name: toolchain)
