@@ -39,13 +39,14 @@ static bool alone(unsigned round)
 		TRY(readv(ends[0], into, 2) == (ssize_t)(size + 3) && same(data, back, size + 3),
 		    "contents of a pipe");
 	}
-	/* Until it is full, then a page more of space. */
+	/* Until it is full, then with three times the space: it has 16 pages. */
+	const int larger = (int)(49 * PAGE);
 	size_t filled = 0;
 	for (ssize_t put; (put = write(ends[1], data, 3000)) > 0;)
 		filled += (size_t)put;
 	struct pollfd poller = {.fd = ends[1], .events = POLLOUT};
 	TRY(errno == EAGAIN && poll(&poller, 1, 0) == 0, "a full pipe");
-	TRY(fcntl(ends[1], F_SETPIPE_SZ, 200000) >= 200000 && fcntl(ends[0], F_GETPIPE_SZ) >= 200000,
+	TRY(fcntl(ends[1], F_SETPIPE_SZ, larger) >= larger && fcntl(ends[0], F_GETPIPE_SZ) >= larger,
 	    "a larger pipe");
 	TRY(poll(&poller, 1, 0) == 1 && write(ends[1], data, 20000) == 20000, "a larger pipe");
 	filled += 20000;
