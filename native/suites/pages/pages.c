@@ -146,12 +146,17 @@ static bool fill_pool(size_t page, size_t size)
 /*
  * Choose how to obtain pages of that size, or end as unsupported. Pages of 64 KiB come from hugetlb
  * if the processor has them (arm64, by its contiguous entries), otherwise as the kernel's folios of
- * that size. Pages of 2 MiB are transparent ones where possible.
+ * that size. Pages of 2 MiB are transparent ones where possible: where the kernel's own pages are
+ * larger than 4 KiB, so are those.
  */
 static void choose(size_t page, size_t size)
 {
+	const size_t least = (size_t)getpagesize();
+
+	if (page < least)
+		unsupported("pages-of-4-KiB");
 	way = ORDINARY;
-	if (page == SMALL || (page < LARGE && fill_pool(page, size)))
+	if (page == least || ((page < LARGE || least > SMALL) && fill_pool(page, size)))
 		return;
 	way = TRANSPARENT;
 	if (page < LARGE && change(SETTINGS "hugepages-64kB/enabled", "madvise") &&
@@ -160,6 +165,8 @@ static void choose(size_t page, size_t size)
 	restore();
 	if (page < LARGE)
 		unsupported("pages-of-64-KiB");
+	if (least > SMALL)
+		unsupported("pages-of-2-MiB");
 	/* The kernel disables them when memory is scarce. */
 	change(SETTINGS "enabled", "madvise");
 	void *memory = map_pages(page, size);
@@ -219,10 +226,10 @@ static bool populate(unsigned char *memory, size_t page, size_t size)
 
 	touch(memory, size);
 	errno = 0;
-	if (of_mapping(memory, "KernelPageSize") == page && page != SMALL)
-		return true; /* hugetlb */
+	if (of_mapping(memory, "KernelPageSize") == page && way == POOL)
+		return true;
 	const size_t transparent = of_mapping(memory, "AnonHugePages");
-	if (page == SMALL)
+	if (way == ORDINARY)
 		return transparent == 0 || fault("pages larger than asked for");
 	if (page == LARGE)
 		return transparent == size || fault("pages smaller than asked for");
