@@ -55,6 +55,8 @@ def smallest_opt_out(
     trial: Trial,
     objects_built: Callable[[], Mapping[str, Sequence[str]]],
     note: Callable[[str], None],
+    *,
+    by_function: bool = True,
 ) -> OptOut:
     """Find what must not use the profile for a kernel to work, by file and then by function.
 
@@ -66,6 +68,7 @@ def smallest_opt_out(
             not have it.
         objects_built: returns the objects of a kernel that was built, and the functions of each.
         note: is called with what was found.
+        by_function: single functions can be left out of the profile.
 
     Raises:
         WorkError: it fails without the profile too, in too many files, or only sometimes.
@@ -99,7 +102,10 @@ def smallest_opt_out(
     note(f"these fail with the profile: {', '.join(files)}")
     found = OptOut(files=files)
     for file in files:
-        found = _narrowed(found, file, objects[file], suspected.get(file, ()), trial)
+        if by_function:
+            found = _narrowed(found, file, objects[file], suspected.get(file, ()), trial)
+        elif trial(lifted := _lifted(found, file)) is None:
+            found = lifted  # it was a suspect only
     if found == OptOut():
         raise _not_repeated(failure)
     if trial(found) is not None:  # functions that fail only together
@@ -149,6 +155,11 @@ def _named(objects: Mapping[str, Sequence[str]], failure: WorkError) -> Mapping[
     return found
 
 
+def _lifted(found: OptOut, file: str) -> OptOut:
+    """What a search found, without a file of it."""
+    return OptOut(tuple(name for name in found.files if name != file), found.functions)
+
+
 def _narrowed(
     found: OptOut, file: str, functions: Sequence[str], named: Collection[str], trial: Trial
 ) -> OptOut:
@@ -158,10 +169,10 @@ def _narrowed(
         functions: what the file defines.
         named: functions that failures named; tried first.
     """
-    others = tuple(name for name in found.files if name != file)
+    lifted = _lifted(found, file)
 
     def without(spared: Sequence[str]) -> OptOut:
-        return OptOut(others, {**found.functions, file: tuple(spared)})
+        return OptOut(lifted.files, {**found.functions, file: tuple(spared)})
 
     def fails(using: Sequence[str]) -> bool:
         kept = frozenset(using)
@@ -169,7 +180,7 @@ def _narrowed(
 
     if suspects := [name for name in functions if name in named]:
         if trial(without(())) is None:
-            return OptOut(others, found.functions)
+            return lifted
         if trial(without(suspects)) is None:
             return without(suspects)
     if trial(without(functions)) is not None:
@@ -178,4 +189,4 @@ def _narrowed(
     if failing is None:
         return found
     # None: it was a suspect only, or fails only together with another that is spared.
-    return without(failing) if failing else OptOut(others, found.functions)
+    return without(failing) if failing else lifted

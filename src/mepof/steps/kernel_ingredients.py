@@ -152,6 +152,18 @@ class Ingredients(Generic[In]):
             rewritten = replace(rewritten, files=opt_out.files, functions=frozenset(names))
         return replace(spec, selected=tuple(selected), profiles=profiles, rewriting=rewritten)
 
+    def spares_functions(self, work: Path, tools: Tools) -> bool:
+        """Whether single functions can be left out of every profile that the build uses.
+
+        Args:
+            work: directory for a profile without any of none.
+        """
+        assert self.profile is not None
+        return all(
+            ALGORITHMS.get(name).spare(self.profile, (), work / "spared", tools) is not None
+            for name in self.asked.uses
+        )
+
     def are_counts(self, profile: str) -> bool:
         """Whether one of the build's profiles, also one without some functions, has counts."""
         used = [ALGORITHMS.get(name) for name in self.asked.uses]

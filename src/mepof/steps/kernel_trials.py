@@ -75,7 +75,11 @@ class KernelTrials:
         failure = trial(opt_out)
         if failure is not None:
             opt_out = smallest_opt_out(
-                failure, trial, lambda: functions_in(context.output), context.note
+                failure,
+                trial,
+                lambda: functions_in(context.output),
+                context.note,
+                by_function=self.ingredients.spares_functions(context.work, tools),
             )
             if opt_out == OptOut():
                 context.note(

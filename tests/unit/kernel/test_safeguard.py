@@ -57,11 +57,13 @@ class Kernel:
             return False
         return function not in opt_out.functions.get(file, ())
 
-    def search(self) -> OptOut:
+    def search(self, *, by_function: bool = True) -> OptOut:
         failure = self(OptOut())
         assert failure is not None
         self.tried.clear()
-        found = smallest_opt_out(failure, self, lambda: OBJECTS, self.notes.append)
+        found = smallest_opt_out(
+            failure, self, lambda: OBJECTS, self.notes.append, by_function=by_function
+        )
         # What is returned is what was built last, and it works.
         assert self.tried[-1] == found
         assert self(found) is None
@@ -234,6 +236,24 @@ def test_warnings_that_also_occur_without_the_profile_leave_nothing_out() -> Non
         lambda text: None,
     )
     assert found == OptOut()
+
+
+def test_where_no_function_can_be_left_out_whole_files_are() -> None:
+    kernel = Kernel({("fs/fs1.o", "fs1_open")}, {("mm/mm2.o", "")})
+    assert kernel.search(by_function=False) == OptOut(("fs/fs1.o", "mm/mm2.o"), {})
+    assert not any(each.functions for each in kernel.tried)
+    only = Kernel({("mm/mm3.o", "mm3_read")})
+    assert only.search(by_function=False) == OptOut(("mm/mm3.o",), {})
+
+
+def test_a_file_that_was_only_suspected_keeps_its_profile_where_no_function_can_be_left_out() -> (
+    None
+):
+    kernel = Kernel(
+        {("fs/fs0.o", "helper")}, says=lambda each: "RIP: 0010:helper+0x1f/0x80 (a panic)"
+    )
+    assert kernel.search(by_function=False) == OptOut(("fs/fs0.o",), {})
+    assert OptOut(("fs/fs0.o", "mm/mm0.o"), {}) in kernel.tried
 
 
 uses = st.sampled_from(sorted(OBJECTS)).flatmap(

@@ -166,6 +166,7 @@ def test_a_file_goes_without_counts_of_gcc_for_the_sake_of_one_function(tmp_path
     )
     toolchain = select("gcc")
     build = Ingredients(asked, (), tmp_path, Use(toolchain, None))
+    assert not build.spares_functions(tmp_path, Tools(toolchain, run))
     opt_out = OptOut(files=("kernel/b.o",), functions={"init/a.o": ("stop",)})
     (selected,) = build.without(opt_out, tmp_path, Tools(toolchain, run)).selected
     assert selected.but == ("kernel/b.o", "init/a.o")
