@@ -55,7 +55,7 @@ _KINDS = {
 # What no text has.
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
 # The first lines of a whole configuration: which architecture it is of.
-_ARCH = re.compile(r"^# Linux/(\w+) \S+ Kernel Configuration\r?$", re.M)
+_ARCH = re.compile(r"^# (?:Linux/(?=\w+ \S+ Kernel Configuration\r?$)|arch: )(\w+)", re.M)
 # How configurations are named that are the kernel's own.
 _TREES = re.compile(r".*config")
 # Such a file states what differs from Kconfig's own defaults, which kbuild lays it over.
@@ -195,7 +195,7 @@ def trees(name: str) -> str | None:
 
 
 def check_arch(files: Iterable[Path], arch: Arch) -> None:
-    """Refuse a whole configuration of another architecture.
+    """Refuse a whole configuration of another architecture, and lines for another one.
 
     Raises:
         InputError: one is, or cannot be read.

@@ -465,6 +465,8 @@ def test_a_configuration_of_another_architecture_is_an_error(
     own.write_bytes(b"#\r\n# Linux/arm64 6.12.1 Kernel Configuration\r\n#\r\n")
     with pytest.raises(InputError, match=r"own\.config is a configuration for arm64"):
         check_fit(tree, X86, toolchain, (str(own),), ())
+    with pytest.raises(InputError, match=r"pages-16k\.config is a configuration for arm64"):
+        check_fit(tree, X86, toolchain, ("slim", "pages-16k"), ())
 
 
 def test_unfinished_work_on_a_tree_is_noted(tree: Path, toolchain: Clang) -> None:
