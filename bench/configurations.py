@@ -1,4 +1,4 @@
-"""What kernels gain that are hardened, for real time, of larger pages, or have code in Rust.
+"""What hardened and real-time kernels gain, and those with larger pages or code in Rust.
 
     bench/configurations.py [--again] [--store DIR] [WORD…]
 
