@@ -60,11 +60,17 @@ def finished(
         return executor.run(plan, out, LogDisplay(Console(stderr=True)))
 
 
-@pytest.fixture
-def copied_tree(executor: LocalExecutor, plan: Plan, tmp_path: Path) -> Iterator[Path]:
-    """A copy of the quickstart's source tree, to be changed."""
+@pytest.fixture(scope="session")
+def source(executor: LocalExecutor, plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The quickstart's source tree."""
     only = Plan(plan.program, plan.seed, (plan.step("source"),), ())
-    source = executor.run(only, tmp_path / "source", lambda event: None).run.steps["source"].path
+    out = tmp_path_factory.mktemp("source")
+    return executor.run(only, out, lambda event: None).run.steps["source"].path
+
+
+@pytest.fixture
+def copied_tree(source: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the quickstart's source tree, to be changed."""
     made = tmp_path / "tree"
     run(["cp", "--archive", "--reflink=auto", source, made])
     run(["chmod", "-R", "u+w", made])

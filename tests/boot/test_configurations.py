@@ -9,9 +9,7 @@ import pytest
 from mepof import arch
 from mepof.adapter.configured import configured
 from mepof.adapter.fit import check_fit
-from mepof.executor.local import LocalExecutor
 from mepof.kernel import kconfig
-from mepof.plan.model import Plan
 from mepof.toolchain.named import DEFAULT, select
 
 # Of another release than the quickstart's.
@@ -26,21 +24,13 @@ _TAKEN = [
 _TAKEN += [("arm", name) for name in ("slim", "suites", "android", "modules")]
 
 
-@pytest.fixture(scope="module")
-def tree(executor: LocalExecutor, plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The quickstart's source."""
-    only = Plan(plan.program, plan.seed, (plan.step("source"),), ())
-    out = tmp_path_factory.mktemp("source")
-    return executor.run(only, out, lambda event: None).run.steps["source"].path
-
-
 @pytest.mark.patient
 @pytest.mark.parametrize(("built_for", "name"), _TAKEN)
-def test_a_configuration_takes(built_for: str, name: str, tree: Path) -> None:
+def test_a_configuration_takes(built_for: str, name: str, source: Path) -> None:
     target = arch.get(built_for)
     toolchain = select(next(iter(target.toolchains), DEFAULT))
     below = kconfig.merge(kconfig.paths(name, built_for)).base_origin
     parts = [name] if below else ["slim", name]
-    fit = check_fit(tree, target, toolchain, parts, ())
+    fit = check_fit(source, target, toolchain, parts, ())
     assert not (fit.reasons or fit.config)
-    assert not configured(fit, tree, target, toolchain, parts).config
+    assert not configured(fit, source, target, toolchain, parts).config

@@ -16,9 +16,13 @@ their functions, a ``vmlinux`` to check, and a module. Failures are injected by 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from mepof.toolchain import programs
 from writers.elf import CODE, Section, elf64
 
 VERSION = "22.1.8"
@@ -232,6 +236,22 @@ CLANG = {
     "profile-merger": f"llvm-profdata{SUFFIX}",
     "rewriter": f"llvm-bolt{SUFFIX}",
 }
+
+
+@contextmanager
+def tools_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Write the toolchain, and put it and the system's programs alone on PATH."""
+    made = write_tools(root)
+    monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
+    forget_tools()
+    yield made
+    forget_tools()
+
+
+def forget_tools() -> None:
+    """Let programs be asked again what they are: there may be others of the same names."""
+    programs.banner_of.cache_clear()
+    programs.version_of.cache_clear()
 
 
 def write_tools(

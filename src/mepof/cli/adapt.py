@@ -105,9 +105,13 @@ def check(
         raise InputError(f"invalid value `{dropped}` of --dropped", str(error)) from error
     tree = _tree(source, store)
     in_place = Path(source).is_dir()
-    fit = check_fit(tree, record, chosen, parts, names, in_place, note_dropped)
+    fit = check_fit(
+        tree, record, chosen, parts, names, in_place=in_place, note_dropped=note_dropped
+    )
     if not (fit.reasons or fit.config):
-        fit = configured(fit, tree, record, chosen, parts, in_place, note_dropped)
+        fit = configured(
+            fit, tree, record, chosen, parts, in_place=in_place, note_dropped=note_dropped
+        )
     fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
     if as_json:
         print_json(

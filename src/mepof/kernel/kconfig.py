@@ -54,7 +54,7 @@ _KINDS = {
 }
 # What no text has.
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
-# The first lines of a whole configuration: which architecture it is of.
+# Which architecture a file is for: in the first lines of a whole configuration, or by a comment.
 _ARCH = re.compile(r"^# (?:Linux/(?=\w+ \S+ Kernel Configuration\r?$)|arch: )(\w+)", re.M)
 # How configurations are named that are the kernel's own.
 _TREES = re.compile(r".*config")

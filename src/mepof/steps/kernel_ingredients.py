@@ -156,7 +156,7 @@ class Ingredients(Generic[In]):
         """Whether single functions can be left out of every profile that the build uses.
 
         Args:
-            work: directory for a profile without any of none.
+            work: directory for a copy of a profile.
         """
         assert self.profile is not None
         return all(

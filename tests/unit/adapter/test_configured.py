@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from writers.mini_kernel import SUFFIX, write_tools, write_tree
+from writers.mini_kernel import SUFFIX, tools_alone, write_tree
 
 from mepof import arch
 from mepof.adapter.configured import configured
 from mepof.adapter.fit import Fit, check_fit
-from mepof.toolchain import programs
 from mepof.toolchain.named import select
 
 from .conftest import Mepof
@@ -22,15 +21,11 @@ Check = Callable[..., Fit]
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("PATH", f"{write_tools(tmp_path / 'tools')}:/usr/bin:/bin")
-    programs.banner_of.cache_clear()
-    programs.version_of.cache_clear()
     made = write_tree(tmp_path / "tree")
     (made / "scripts/kconfig").mkdir(parents=True, exist_ok=True)
     (made / "scripts/kconfig/Makefile").write_text("simple-targets := allnoconfig\n")
-    yield made
-    programs.banner_of.cache_clear()
-    programs.version_of.cache_clear()
+    with tools_alone(tmp_path / "tools", monkeypatch):
+        yield made
 
 
 @pytest.fixture

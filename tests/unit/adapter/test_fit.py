@@ -508,7 +508,7 @@ def test_a_configuration_of_ours_has_the_options_of_its_overlay(
 def present(monkeypatch: pytest.MonkeyPatch, toolchain: Clang) -> None:
     monkeypatch.setattr(adapt, "select", lambda name: toolchain)
     # The tree has what overlays edit, and no Kconfig that runs.
-    monkeypatch.setattr(adapt, "configured", lambda fit, *_: fit)
+    monkeypatch.setattr(adapt, "configured", lambda fit, *_, **__: fit)
 
 
 @pytest.mark.usefixtures("present")

@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from writers.mini_kernel import SUFFIX, write_tools, write_tree
+from writers.mini_kernel import SUFFIX, tools_alone, write_tree
 
 from mepof import arch
 from mepof.kernel import kbuild
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
-from mepof.toolchain import programs
 from mepof.toolchain.named import select
 from mepof.toolchain.protocol import Tools
 
@@ -68,17 +67,9 @@ class Bench:
         return paths.output
 
 
-def forget_tools() -> None:
-    programs.banner_of.cache_clear()
-    programs.version_of.cache_clear()
-
-
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    tools = write_tools(tmp_path / "tools")
-    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     # A build within a build: what the outer make leaves must not reach the inner one.
     monkeypatch.setenv("MAKEFLAGS", "n --jobserver-auth=3,4")
-    forget_tools()
-    yield Bench(tmp_path, write_tree(tmp_path / "tree"))
-    forget_tools()
+    with tools_alone(tmp_path / "tools", monkeypatch):
+        yield Bench(tmp_path, write_tree(tmp_path / "tree"))

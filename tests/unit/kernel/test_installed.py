@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from writers.mini_kernel import SUFFIX, write_tools
+from writers.mini_kernel import SUFFIX, forget_tools, write_tools
 
 from mepof import arch
 from mepof.errors import WorkError
@@ -21,8 +21,6 @@ from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.process import run
 from mepof.toolchain.named import select
 from mepof.toolchain.protocol import Tools
-
-from .conftest import forget_tools
 
 MODULES = "CONFIG_MODULES=y\n"
 TREES = "CONFIG_OF_EARLY_FLATTREE=y\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from writers.elf import ALLOC, CODE, elf64
-from writers.mini_kernel import SUFFIX, VERSION, write_tree
+from writers.mini_kernel import SUFFIX, VERSION, forget_tools, write_tree
 
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
@@ -28,7 +28,7 @@ from mepof.toolchain.clang import Clang
 from mepof.toolchain.named import select
 from mepof.toolchain.protocol import Tools
 
-from .conftest import SPEC, Bench, forget_tools
+from .conftest import SPEC, Bench
 
 
 def state(root: Path) -> dict[str, tuple[int, int, bytes]]:

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
+from writers.mini_kernel import SUFFIX, VERSION, tools_alone, write_tree
 
 from mepof import arch
 from mepof.kernel import kbuild, make_command, overlay
 from mepof.kernel.build_spec import BuildPaths, BuildSpec, FileFlags
 from mepof.process import Completed, run
-from mepof.toolchain import programs
 from mepof.toolchain.named import select
 from mepof.toolchain.protocol import Tools
 
@@ -47,13 +46,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory with a toolchain and a tree."""
     for name in CALLERS + KEPT:
         monkeypatch.setenv(name, "callers")
-    monkeypatch.setenv("PATH", f"{write_tools(tmp_path / 'tools')}:/usr/bin:/bin")
-    programs.banner_of.cache_clear()
-    programs.version_of.cache_clear()
     write_tree(tmp_path / "tree")
-    yield tmp_path
-    programs.banner_of.cache_clear()
-    programs.version_of.cache_clear()
+    with tools_alone(tmp_path / "tools", monkeypatch):
+        yield tmp_path
 
 
 def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from writers.mini_kernel import write_tools
+from writers.mini_kernel import tools_alone
 
 from mepof.device.protocol import DEVICES
-from mepof.toolchain import clang, programs, versions
+from mepof.toolchain import clang, versions
 
 from .room import FakeDevice, Room, register, well
 
@@ -34,10 +34,5 @@ def toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A miniature toolchain."""
-    made = write_tools(tmp_path / "tools")
-    monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
-    programs.banner_of.cache_clear()
-    programs.version_of.cache_clear()
-    yield made
-    programs.banner_of.cache_clear()
-    programs.version_of.cache_clear()
+    with tools_alone(tmp_path / "tools", monkeypatch) as made:
+        yield made
