@@ -84,6 +84,8 @@ _OF_ANDROID = (
         " alone in the file that CONFIG_UNUSED_KSYMS_WHITELIST names",
     ),
 )
+# Where a line is from that an algorithm or an option of a program needs.
+_MEPOF = "set by mepof"
 #: Options of a kernel, and of which kinds each is; none of one that has no prompt, since a
 #: configuration does not decide its value.
 Kinds = Mapping[str, Collection[str]]
@@ -101,7 +103,7 @@ class Setting:
     """One wanted option, without ``CONFIG_``; ``n`` where it must not be set.
 
     Attributes:
-        origin: file and line that want it.
+        origin: file and line that want it, or that mepof does.
         otherwise: the same option under its names in other releases.
         excuses: reasons for which it need not take.
     """
@@ -126,7 +128,7 @@ class Setting:
 
     def is_ours(self) -> bool:
         """Whether a fragment or an algorithm of mepof's wants it, not a file of the user's."""
-        return self.is_of_a_fragment() or self.origin.startswith("mepof:")
+        return self.is_of_a_fragment() or self.origin == _MEPOF
 
     def is_of_a_fragment(self) -> bool:
         """Whether a fragment of mepof's wants it, which the user's files are laid over."""
@@ -275,18 +277,19 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
     # Whatever name an option goes by, the last line that has it says what is wanted.
     wanted_by: dict[str, str] = {}
     sources = [(str(path), _read(path).splitlines()) for path in files]
-    for origin, lines in [*sources, ("mepof", list(extra))]:
+    for origin, lines in [*sources, (_MEPOF, list(extra))]:
         for number, whole in enumerate(map(str.strip, lines), 1):
             # Kconfig has none after a line and would take it as part of the value.
             line = _COMMENT.sub(r"\1", whole)
+            where = origin if origin == _MEPOF else f"{origin}:{number}"
             if (named := _BASE.fullmatch(line)) and not base_origin:
-                base, base_origin = named[1].strip(), f"{origin}:{number}"
+                base, base_origin = named[1].strip(), where
                 if not base:
                     raise InputError(
                         f"{base_origin}: `{line}` names no configuration",
                         "write it like `# base: defconfig`",
                     )
-            setting = _parse(line, f"{origin}:{number}")
+            setting = _parse(line, where)
             if setting is not None:
                 # Of the options of a choice, Kconfig takes the last one.
                 for name in setting.names():

@@ -192,7 +192,7 @@ def test_of_the_options_of_a_choice_the_last_line_decides(tmp_path: Path) -> Non
 def test_an_option_is_explained_by_the_name_that_the_release_has(tmp_path: Path) -> None:
     error = configured(tmp_path, "", "", ("CONFIG_GONE=y | CONFIG_INET=y",))
     assert isinstance(error, WorkError)
-    assert error.message.endswith("CONFIG_GONE=y (mepof:1): unmet dependency NET")
+    assert error.message.endswith("CONFIG_GONE=y (set by mepof): unmet dependency NET")
 
 
 def test_an_option_of_a_fragment_of_ours_can_be_dropped(

@@ -437,7 +437,7 @@ def test_an_option_that_did_not_take_is_an_error_with_its_unmet_dependency(bench
 
 
 def test_an_option_of_an_algorithm_that_did_not_take_is_an_error_too(bench: Bench) -> None:
-    with pytest.raises(WorkError, match=r"CONFIG_INET=y \(mepof:1\): unmet dependency NET"):
+    with pytest.raises(WorkError, match=r"CONFIG_INET=y \(set by mepof\): unmet dependency NET"):
         bench.build(spec=replace(SPEC, config_lines=("CONFIG_INET=y",)))
 
 

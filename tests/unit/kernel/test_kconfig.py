@@ -25,7 +25,7 @@ def test_later_lines_win_over_earlier_ones(tmp_path: Path) -> None:
     )
     assert lines(found) == '# CONFIG_A is not set\nCONFIG_S="a # b"\nCONFIG_B=m\n'
     assert [s.origin.rpartition("/")[2] for s in found.settings] == [
-        *("1.config:1", "1.config:4", "mepof:1"),
+        *("1.config:1", "1.config:4", "set by mepof"),
     ]
 
 
