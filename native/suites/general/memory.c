@@ -301,22 +301,31 @@ static bool middle_pages(void)
 	return true;
 }
 
-/* Pages of a pool, which is filled for this and emptied again. */
-static bool pool_pages(void)
+/* Pages of the pool of a size, which is filled for this and emptied again. */
+static bool pool_pages(unsigned shift, size_t pages)
 {
-	static const char pool[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+	const size_t page = (size_t)1 << shift;
+	char pool[80];
+	char count[24];
 
 	if (!in_guest())
 		return true;
-	if (!put_setting(pool, "3"))
-		return lacks("CONFIG_HUGETLBFS");
-	unsigned char *memory = mmap(NULL, 6 * MIB, PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	snprintf(pool, sizeof(pool), "/sys/kernel/mm/hugepages/hugepages-%zukB/nr_hugepages",
+		 page / 1024);
+	snprintf(count, sizeof(count), "%zu", pages);
+	if (!put_setting(pool, count))
+		/* Every processor with larger pages has those of 2 MiB. */
+		return (errno == ENOENT && page != 2 * MIB) || lacks("CONFIG_HUGETLBFS");
+	unsigned char *memory = mmap(NULL, pages * page, PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB |
+					     (int)(shift << MAP_HUGE_SHIFT), -1, 0);
 	/* Memory may be too scattered for it. */
 	if (memory != MAP_FAILED) {
-		memory[5 * MIB] = 8;
-		memory[3 * MIB] = 8;
-		TRY(memory[5 * MIB] == 8 && munmap(memory, 6 * MIB) == 0, "pages of a pool");
+		for (size_t i = pages; i-- > 0;)
+			memory[i * page + page / 2] = (unsigned char)i;
+		TRY(memory[page / 2] == 0 && memory[page + page / 2] == 1 &&
+			    munmap(memory, pages * page) == 0,
+		    "pages of a pool");
 	}
 	return put_setting(pool, "0") || fault("empty a pool");
 }
@@ -417,7 +426,8 @@ bool faults(unsigned rounds)
 {
 	for (unsigned round = 0; round < rounds; round++) {
 		if (!anonymous(round) || !larger_pages(round % 2 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) ||
-		    !middle_pages() || !of_files(round) || !between_processes(round) || !pool_pages())
+		    !middle_pages() || !of_files(round) || !between_processes(round) ||
+		    !pool_pages(16, 31) || !pool_pages(21, 3))
 			return false;
 		const pid_t child = fork_child();
 		if (child == 0)
