@@ -63,8 +63,12 @@ def finished(
 @pytest.fixture(scope="session")
 def source(executor: LocalExecutor, plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The quickstart's source tree."""
+    return fetched(executor, plan, tmp_path_factory.mktemp("source"))
+
+
+def fetched(executor: LocalExecutor, plan: Plan, out: Path) -> Path:
+    """The source tree of a plan's kernel."""
     only = Plan(plan.program, plan.seed, (plan.step("source"),), ())
-    out = tmp_path_factory.mktemp("source")
     return executor.run(only, out, lambda event: None).run.steps["source"].path
 
 
