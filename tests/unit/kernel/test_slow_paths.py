@@ -154,6 +154,64 @@ def test_a_move_to_another_processor_is_apart_from_the_check_in_real_time_kernel
     assert line_of(edited_source, *real_time) == line_of(source, *real_time)
 
 
+ENTRY = """\
+struct pt_regs;
+unsigned long wanted(void);
+long traced(struct pt_regs *regs, long syscall);
+void signalled(struct pt_regs *regs);
+
+static long syscall_trace_enter(struct pt_regs *regs, long syscall,
+\t\t\t\tunsigned long work)
+{
+\treturn traced(regs, syscall);
+}
+
+long syscall_enter_from_user_mode(struct pt_regs *regs, long syscall)
+{
+\tunsigned long work = wanted();
+
+\treturn work ? syscall_trace_enter(regs, syscall, work) : syscall;
+}
+
+static unsigned long exit_to_user_mode_loop(struct pt_regs *regs,
+\t\t\t\t\t    unsigned long ti_work)
+{
+\tsignalled(regs);
+\treturn ti_work;
+}
+
+unsigned long syscall_exit_to_user_mode(struct pt_regs *regs)
+{
+\tunsigned long work = wanted();
+
+\treturn work ? exit_to_user_mode_loop(regs, work) : work;
+}
+
+int line = __LINE__;
+"""
+
+
+def test_what_tracers_and_signals_need_is_apart_from_the_checks_of_each_system_call(
+    tree: Path, tmp_path: Path
+) -> None:
+    laid_over = overlay.load("entry-apart")
+    source = tree / "kernel/entry/common.c"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    # As from Linux 6.8 on: these functions are apart, and not static.
+    source.write_text(ENTRY.replace("static long", "long"))
+    assert not laid_over.is_for(tree)
+    source.write_text(ENTRY)
+    assert laid_over.is_for(tree)
+    compose(tree, (laid_over,), tmp_path / "view", None)
+    edited_source = tmp_path / "view/kernel/entry/common.c"
+    enter, leave = "syscall_enter_from_user_mode", "syscall_exit_to_user_mode"
+    assert called_by(enter, source) == {"wanted", "traced"}
+    assert called_by(enter, edited_source) == {"wanted", "syscall_trace_enter"}
+    assert called_by(leave, source) == {"wanted", "signalled"}
+    assert called_by(leave, edited_source) == {"wanted", "exit_to_user_mode_loop"}
+    assert line_of(edited_source) == line_of(source)
+
+
 def called_by(function: str, source: Path, *flags: str) -> set[str]:
     """What a function calls."""
     body = compiled(source, *flags).partition(f"{function}:")[2].partition(".Lfunc_end")[0]

@@ -156,7 +156,7 @@ def test_options_and_instrumentation_add_to_a_build(
     )
     assert spec.cflags[:2] == ("-O3", "-Xclang")
     assert "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
-    assert spec.overlays == ("migration-apart", "rcu-apart", "lto-imports", "pgo")
+    assert spec.overlays == ("migration-apart", "rcu-apart", "entry-apart", "lto-imports", "pgo")
     assert spec.fragments[-1] == config
     (dispatcher,) = (each for each in spec.selected if "-fno-lto" in each.cflags)
     assert dispatcher.objects == ("arch/x86/entry/syscall_64.o",)
@@ -382,7 +382,7 @@ def test_a_stack_uses_all_its_profiles_and_fits_only_the_profiled_build(
     given = profile_of_a_stack(room, room.root.name)
     spec = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
     assert spec.overlays == (
-        *("migration-apart", "rcu-apart"),
+        *("migration-apart", "rcu-apart", "entry-apart"),
         *("text-sections", "objtool-cold", "objtool-warn", "objtool-weak", "propeller"),
     )
     assert set(spec.profiles) == {"kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"}
