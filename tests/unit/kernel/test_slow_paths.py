@@ -16,7 +16,8 @@ from mepof.kernel.overlay import compose
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A source tree that has none of these functions."""
-    (tmp_path / "tree/kernel").mkdir(parents=True)
+    for name in ("entry", "rcu", "sched"):
+        (tmp_path / "tree/kernel" / name).mkdir(parents=True)
     return tmp_path / "tree"
 
 
@@ -52,7 +53,6 @@ def test_what_asks_whether_to_schedule_is_apart_from_the_scheduler(
     laid_over = overlay.load("resched-apart")
     assert not laid_over.is_for(tree)
     source = tree / "kernel/sched/core.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(SCHEDULER)
     (source.parent / "scheduler.h").write_text(SCHEDULER_H)
     assert laid_over.is_for(tree)
@@ -96,7 +96,6 @@ def test_what_ends_a_preempted_read_is_apart_from_the_check_for_it(
     laid_over = overlay.load("rcu-apart")
     assert not laid_over.is_for(tree)
     source = tree / "kernel/rcu/tree.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(RCU)
     (source.parent / "tree_plugin.h").write_text(RCU_PLUGIN)
     assert laid_over.is_for(tree)
@@ -139,7 +138,6 @@ def test_a_move_to_another_processor_is_apart_from_the_check_in_real_time_kernel
 ) -> None:
     laid_over = overlay.load("migration-apart")
     source = tree / "kernel/sched/core.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
     # The declaration would contradict a function of another kind, as older releases have.
     source.write_text(MIGRATION.replace("\nint __set", "\nstatic int __set"))
     assert not laid_over.is_for(tree)
@@ -196,7 +194,6 @@ def test_what_tracers_and_signals_need_is_apart_from_the_checks_of_each_system_c
 ) -> None:
     laid_over = overlay.load("entry-apart")
     source = tree / "kernel/entry/common.c"
-    source.parent.mkdir(parents=True, exist_ok=True)
     # As from Linux 6.8 on: these functions are apart, and not static.
     source.write_text(ENTRY.replace("static long", "long"))
     assert not laid_over.is_for(tree)
