@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import struct
 import subprocess
 import sys
 import tarfile
@@ -23,6 +24,12 @@ BENCH = Path(__file__).parents[2] / "bench"
 PROGRAM = BENCH / "published" / "by-hand.g4"
 CASES = ("syscall", "overhead", "pipe128", "pipe512", "proc", "file512", "file1024", "file8k")
 
+# As the kernel's gcov writes them: magic, version, stamp, checksum, then a function and one count.
+HEAD = (0x67636461, 0x4232322A, 7, 0)
+COUNTS = (0x01000000, 12, 1, 2, 3, 0x01A10000, 8, 41, 0)
+#: The tag of a summary, and its length in bytes.
+SUMMARY = (0xA1000000, 8)
+
 STAND_INS = {
     "busybox": "",
     "cpio": "cat >/dev/null",
@@ -39,7 +46,7 @@ while read -r line; do
     case $line in
     @*) printf '%s\\r\\n' "$line" ;;
     gather*) mkdir -p "gcov/sys/kernel/debug/gcov$HERE/build/kernel"
-        echo counts >"gcov/sys/kernel/debug/gcov$HERE/build/kernel/fork.gcda"
+        cp "$GCDA" "gcov/sys/kernel/debug/gcov$HERE/build/kernel/fork.gcda"
         tar cf out -C gcov sys ;;
     "kbench run "*)
         echo "case=${line##* } metric=m round=0 operations=10 elapsed_ns=$ns check=$CHECK" ;;
@@ -63,6 +70,8 @@ class Bench:
             archive.add(tree.parent, "linux-6.12")
         (directory / "config").write_text("CONFIG_DEBUG_FS=y\n")
         (directory / "kbench").write_text("")
+        self.gcda = directory / "fork.gcda"
+        self.gcda.write_bytes(struct.pack("<13I", *HEAD, *COUNTS))
         (directory / "list").write_text("# all\nsyscall\nmix-io  # files\n\n")
         self.words = [directory / name for name in ("linux.tar.xz", "config", "kbench", "list")]
         stand_ins = directory / "bin"
@@ -76,7 +85,13 @@ class Bench:
         """The finished procedure."""
         return subprocess.run(
             [BENCH / "published" / "by-hand.sh", *self.words, self.out],
-            env={**os.environ, "PATH": self.path, "CHECK": check, "DIES": dies},
+            env={
+                **os.environ,
+                "PATH": self.path,
+                "GCDA": str(self.gcda),
+                "CHECK": check,
+                "DIES": dies,
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -100,7 +115,7 @@ def test_the_procedure_counts_what_a_person_does(bench: Bench, module: Any) -> N
     way = module.by_hand((bench.out / "record").read_text().splitlines())
     assert list(way.seconds) == list(module.STAGES)
     assert way.commands["training"] == 6  # chmod, pack, start, and three at the console
-    assert way.commands["transfer"] == 3
+    assert way.commands["transfer"] == 3  # at the console, unpack, rewrite
     assert way.commands["measurement"] == 2 * (2 + len(CASES))
     assert way.lines == {"preparation": 8, "instrumentation": 3, "training": 5}
     assert way.gain_percent == pytest.approx(100)
@@ -109,7 +124,9 @@ def test_the_procedure_counts_what_a_person_does(bench: Bench, module: Any) -> N
 def test_the_procedure_uses_the_counts_that_the_guest_gave(bench: Bench) -> None:
     assert bench.run().returncode == 0
     build = bench.out / "build"
-    assert (build / "kernel" / "fork.gcda").read_text() == "counts\n"
+    words = struct.unpack("<17I", (build / "kernel" / "fork.gcda").read_bytes()[:68])
+    # Without a summary, GCC leaves counts unused.
+    assert (words[:4], words[4:6], words[8:]) == (HEAD, SUMMARY, COUNTS)
     made = (build / "made").read_text().splitlines()
     assert ["-fprofile-use" in line for line in made] == [False, False, False, True]
     config = (build / ".config").read_text()
