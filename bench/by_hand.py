@@ -261,16 +261,16 @@ what a person does in each (Table I). This repeats both for Debian's Linux 6.12,
 trained with the same list of actions of kbench and measured with its eight cases.
 
 **By hand** is [`bench/published/by-hand.sh`](../../bench/published/by-hand.sh): what the kernel's
-`Documentation/dev-tools/gcov.rst` and GCC's manual describe, and no more. `CONFIG_GCOV_KERNEL` is
-the only instrumentation of a whole kernel that is in mainline and whose counts a compiler reads
+`Documentation/dev-tools/gcov.rst` and GCC's manual describe. `CONFIG_GCOV_KERNEL` is the only
+instrumentation of a whole kernel that is in mainline and whose counts a compiler reads
 (`-fprofile-use`); Clang's needs a patch that is not. So nothing of the source changes, where theirs
-changes 1,241 lines. The script knows two things that neither says: GCC 12 silently leaves these
-counts unused until `gcov-tool` adds the summary that the kernel's gcov does not write, and lines
-that moved in a generated file stop the build. The time to find that out is in no figure. Each
-command that a person types and waits for counts, on the host and at the guest's console, and each
-line that they write: configuration, the guest's first process, the script that gathers counts. A
-script types them, so the seconds are those of the machine: nobody reads, thinks, or makes a
-mistake.
+changes 1,241 lines. Neither document says why two things in the script are needed: GCC 12 silently
+leaves these counts unused until `gcov-tool` adds the summary that the kernel's gcov does not write,
+and lines that moved in a generated file stop the build unless an option allows it. The time to find
+that out is in no figure. Each command that a person types and waits for counts, on the host and at
+the guest's console, and each line that they write: configuration, the guest's first process, the
+script that gathers counts. A script types them, so the seconds are those of the machine: nobody
+reads, thinks, or makes a mistake.
 
 **By mepof** is [`bench/published/by-hand.g4`](../../bench/published/by-hand.g4), `gcc-pgo` with an
 empty store. Its seconds are those of its steps, some of which run at the same time, so that they

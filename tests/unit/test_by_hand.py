@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import struct
 import subprocess
 import sys
 import tarfile
@@ -19,16 +18,18 @@ from mepof.errors import WorkError
 from mepof.executor.programs import compiled
 from mepof.g4 import Source
 from mepof.plan.journal import JournalledRun, JournalledStep
+from mepof.toolchain import gcda
+from mepof.toolchain.gcda import Counts, Function
 
 BENCH = Path(__file__).parents[2] / "bench"
 PROGRAM = BENCH / "published" / "by-hand.g4"
 CASES = ("syscall", "overhead", "pipe128", "pipe512", "proc", "file512", "file1024", "file8k")
 
-# As the kernel's gcov writes them: magic, version, stamp, checksum, then a function and one count.
-HEAD = (0x67636461, 0x4232322A, 7, 0)
-COUNTS = (0x01000000, 12, 1, 2, 3, 0x01A10000, 8, 41, 0)
-#: The tag of a summary, and its length in bytes.
-SUMMARY = (0xA1000000, 8)
+#: Counts with the summary of a run, and as the kernel's gcov writes them, without.
+WHOLE = gcda.serialize(
+    Counts(int.from_bytes(b"B22*", "big"), (7, 0), 0, (Function((1, 2, 3), {0: (41,)}),)), 0
+)
+OF_KERNEL = WHOLE[:16] + WHOLE[32:]
 
 STAND_INS = {
     "busybox": "",
@@ -71,7 +72,7 @@ class Bench:
         (directory / "config").write_text("CONFIG_DEBUG_FS=y\n")
         (directory / "kbench").write_text("")
         self.gcda = directory / "fork.gcda"
-        self.gcda.write_bytes(struct.pack("<13I", *HEAD, *COUNTS))
+        self.gcda.write_bytes(OF_KERNEL)
         (directory / "list").write_text("# all\nsyscall\nmix-io  # files\n\n")
         self.words = [directory / name for name in ("linux.tar.xz", "config", "kbench", "list")]
         stand_ins = directory / "bin"
@@ -124,9 +125,8 @@ def test_the_procedure_counts_what_a_person_does(bench: Bench, module: Any) -> N
 def test_the_procedure_uses_the_counts_that_the_guest_gave(bench: Bench) -> None:
     assert bench.run().returncode == 0
     build = bench.out / "build"
-    words = struct.unpack("<17I", (build / "kernel" / "fork.gcda").read_bytes()[:68])
     # Without a summary, GCC leaves counts unused.
-    assert (words[:4], words[4:6], words[8:]) == (HEAD, SUMMARY, COUNTS)
+    assert (build / "kernel" / "fork.gcda").read_bytes() == WHOLE
     made = (build / "made").read_text().splitlines()
     assert ["-fprofile-use" in line for line in made] == [False, False, False, True]
     config = (build / ".config").read_text()
