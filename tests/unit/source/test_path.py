@@ -15,6 +15,7 @@ import pytest
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.kernel.source import version_of
 from mepof.process import Completed, run
+from mepof.source.directory import taken
 from mepof.source.path import SOURCE
 from mepof.source.protocol import Workshop
 from mepof.toolchain.protocol import Run
@@ -197,6 +198,33 @@ def test_what_a_build_left_in_a_directory_is_not_copied(tree: Path, output: Path
         *("Kbuild", "Makefile", "kernel/configs/x.config", "kernel/fork.c", "kernel/link.c"),
         "kernel/vmlinux.lds.S",
     ]
+
+
+def test_a_view_has_what_a_copy_has_by_links_to_whole_directories(
+    tree: Path, vendor: Path, output: Path
+) -> None:
+    for name in ("fs/ext4/inode.c", "fs/Kconfig", "net/core/dev.c", "net/core/dev.o"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(name)
+    view = output.with_name("view")
+    view.mkdir()
+    unpack(tree, output)
+    taken(tree).link(view)
+
+    def contents(root: Path) -> dict[str, str]:
+        found = [
+            Path(at, name) for at, _, names in os.walk(root, followlinks=True) for name in names
+        ]
+        return {str(path.relative_to(root)): path.read_text() for path in found}
+
+    assert contents(view) == contents(output)
+    linked = {path.relative_to(view).as_posix() for path in view.rglob("*") if path.is_symlink()}
+    assert linked == {
+        *("Kbuild", "Makefile", "fs", "kernel", "net/core/dev.c"),
+        # One of the links in techpack leads back into the tree.
+        *("techpack/Kconfig", "techpack/audio", "techpack/fork.c"),
+    }
+    assert (view / "techpack/fork.c").readlink() == Path("../kernel/fork.c")
 
 
 def test_objects_that_git_tracks_are_copied(tree: Path, output: Path) -> None:
