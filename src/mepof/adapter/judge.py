@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Literal
 
 from mepof import _engine
-from mepof.errors import InputError
+from mepof.errors import InputError, listed
 from mepof.kernel.functions import definitions, source_name, symbol_names
 
 # What no kernel is made of.
 _ASIDE = frozenset({".git", "Documentation", "tools", "samples", "scripts"})
+# How many functions say what a profile is of, and how many of them a message names.
+_HOTTEST, _NAMED = 20, 3
+_CORE = ("kernel", "mm", "fs", "lib", "net", "arch", "block", "security", "include")
 # More functions than any kernel has.
 _ALL = 1 << 30
 
@@ -197,6 +200,42 @@ def judge(
     return Judgement(
         len(sampled), tuple(each for each in affected if each), len(code.before), callers
     )
+
+
+def check_origin(sampled: Sequence[Sampled], tree: Path, name: str, arch: str) -> None:
+    """Refuse a profile of another program than a tree's: one with most of whose hottest functions
+    no file of the tree has to do. Files are read until half of them are found.
+
+    Args:
+        sampled: the largest share first; without names, nothing is refused.
+        name: the tree's, for messages.
+        arch: the directory below ``arch/`` that is compiled.
+
+    Raises:
+        InputError: it is.
+    """
+    hottest = [source_name(each.name) for each in sampled if not each.name.isdecimal()][:_HOTTEST]
+    # A macro defines a system call, by the rest of its name.
+    words = {name.removeprefix("compat_").removeprefix("sys_"): None for name in hottest}
+    absent = {word: re.compile(rf"\b{re.escape(word)}\s*[(),]") for word in words}
+    for file in sorted(_files(tree, arch, None), key=_outwards):
+        if 2 * len(absent) <= len(words):
+            return
+        text = _text(tree / file)
+        for word in [each for each in absent if each in text and absent[each].search(text)]:
+            del absent[word]
+    if 2 * len(absent) > len(words):
+        raise InputError(
+            f"{name} does not have most of the functions with the most samples, such as "
+            f"{listed([*absent], _NAMED)}",
+            "name first the source of the kernel that was profiled",
+        )
+
+
+def _outwards(file: str) -> int:
+    """Where a kernel spends its time comes first."""
+    top = file.partition("/")[0]
+    return _CORE.index(top) if top in _CORE else len(_CORE)
 
 
 #: The code of functions, by file and name.
