@@ -114,7 +114,7 @@ def of_store() -> Path:
 
 def merge(name: str, fleet: Path, output: Path, workers: int) -> None:
     """Make one merge in this process."""
-    found = members([str(fleet)], {})
+    found, _ = members([str(fleet)], {})
     aging = Aging(Fraction(7), max(each.day for each in found))
     weighted = [(fleet / each.name, each.weight * aging.weight(each.day)) for each in found]
     work = fleet.parent

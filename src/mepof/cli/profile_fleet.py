@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
@@ -100,7 +100,7 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
         InputError: an option is wrong, or no profile is left.
     """
     weights = dict(map(weight_of, options.weigh))
-    found = members(urls, weights)
+    found, denied = members(urls, weights)
     for pattern in weights:
         if not any(fnmatchcase(each.name, pattern) for each in found):
             warn(
@@ -132,7 +132,7 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
     least = least_of(options.least)
     with where as run:
         fleet = merge_fleet(found, aging, output, form, cache, run, options.like, least)
-    return _document(fleet, aging, output)
+    return _document(replace(fleet, refused=(*denied, *fleet.refused)), aging, output)
 
 
 def _document(fleet: Fleet, aging: Aging, output: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import queue
 import re
 import shlex
@@ -151,8 +152,11 @@ class Remote:
         """The sizes of all files below a directory, by their path below it."""
         return self._list(directory, lambda name, info: int(info["size"]))
 
-    def entries(self, directory: str) -> dict[str, Entry]:
+    def entries(self, directory: str, denied: list[str] | None = None) -> dict[str, Entry]:
         """All files below a directory, by their path below it; ``""`` is the whole remote.
+
+        Args:
+            denied: gets the directories that may not be read; without it, one is an error.
 
         Raises:
             WorkError: the server does not say when a file was written.
@@ -166,14 +170,23 @@ class Remote:
                 "copy the files to a directory with their times, and name that",
             )
 
-        return self._list(directory, entry)
+        return self._list(directory, entry, denied)
 
-    def _list(self, directory: str, of: Callable[[str, dict[str, Any]], T]) -> dict[str, T]:
+    def _list(
+        self,
+        directory: str,
+        of: Callable[[str, dict[str, Any]], T],
+        denied: list[str] | None = None,
+    ) -> dict[str, T]:
         start = self._at(directory) if directory else self._root
+        unread: list[str] = []
 
         def listed(fs: Any) -> dict[str, T]:
             fs.invalidate_cache()
-            found = self._missing(lambda: fs.find(start, detail=True)) or {}
+            unread.clear()
+            found = self._missing(lambda: _found(fs, start, unread)) or {}
+            if unread and denied is None:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), unread[0])
             below = {name[name.index(start) + len(start) + 1 :]: found[name] for name in found}
             if unknown := [name for name, info in below.items() if info["size"] is None]:
                 raise WorkError(
@@ -182,7 +195,10 @@ class Remote:
                 )
             return {name: of(name, info) for name, info in below.items()}
 
-        return self._try(listed)
+        found = self._try(listed)
+        if denied is not None:
+            denied += (name.removeprefix(f"{start}/") for name in unread)
+        return found
 
     def fetch(self, name: str, partial: Path, got: Callable[[int, int], None]) -> bool:
         """Copy a file here; what ``partial`` has of it already is not fetched again.
@@ -314,6 +330,37 @@ class Remote:
             f"{self.url} refuses this: {_said(error)}",
             "check the user, the key or token and the permissions there",
         )
+
+
+def _found(fs: Any, start: str, unread: list[str]) -> dict[str, dict[str, Any]]:
+    """What is known of all files below a directory, by their paths.
+
+    Args:
+        unread: gets the directories that may not be read, which `find` of fsspec leaves out.
+    """
+    from fsspec import AbstractFileSystem
+
+    # A bucket has its own, and no directories.
+    if getattr(fs.find, "__func__", None) is not AbstractFileSystem.find:
+        return dict(fs.find(start, detail=True))
+    found = {}
+    pending = [start]
+    while pending:
+        directory = pending.pop()
+        try:
+            inside = fs.ls(directory, detail=True)
+        except PermissionError:
+            unread.append(directory)
+            continue
+        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile
+            continue
+        for info in inside:
+            name = info["name"].rstrip("/")
+            if info["type"] == "directory":
+                pending += [name] if name != directory else []
+            else:
+                found[name] = info
+    return found
 
 
 def _said(error: Exception) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,8 +32,9 @@ from typing import Any
 from mepof import _engine
 from mepof.disk import replacing
 from mepof.errors import InputError, MepofError
-from mepof.plan.remote import Remote, hidden
+from mepof.plan.remote import Remote, RemoteDenied, hidden
 from mepof.profile.published import is_special, published
+from mepof.profile.traces import decompressed
 
 #: Weights are multiplied by this, so that age can be told apart in whole numbers.
 SCALE = 1024
@@ -46,6 +48,7 @@ _FAN_IN = 16
 _MAX_SHOWN = 3
 _COUNTS = "a profile of an instrumented kernel"
 _NO_FILE = "there is no such file any more, or it is not a regular one"
+_DENIED = "it may not be read"
 
 
 @dataclass(frozen=True)
@@ -107,25 +110,37 @@ class Aging:
         return round(SCALE * pow(0.5, age / float(self.half_life)))
 
 
-def members(urls: Sequence[str], weights: Mapping[str, int]) -> list[Member]:
+def members(
+    urls: Sequence[str], weights: Mapping[str, int]
+) -> tuple[list[Member], tuple[Refused, ...]]:
     """The profiles in directories and buckets, by day and name.
 
     Args:
         weights: by patterns of names, of which the first that fits counts; 1 otherwise.
+
+    Returns:
+        The profiles, and the directories that may not be read.
 
     Raises:
         InputError: there are none.
         WorkError: a server does not answer, or does not say when a profile was written.
     """
     found: list[Member] = []
+    denied: list[str] = []
     for url in urls:
-        for name, entry in Remote(url).entries("").items():
+        for name, entry in Remote(url).entries("", denied).items():
             if not name.endswith(".json"):
                 weight = next((w for p, w in weights.items() if fnmatchcase(name, p)), 1)
                 found.append(Member(url, name, entry.version, entry.modified.date(), weight))
+    if not found and denied:
+        raise InputError(
+            f"{', '.join(denied)} may not be read, and there is no profile elsewhere",
+            "let this user read what is to be merged",
+        )
     if not found:
         raise _nothing_in(urls)
-    return sorted(found, key=lambda each: (each.day, each.url, each.name))
+    by_day = sorted(found, key=lambda each: (each.day, each.url, each.name))
+    return by_day, tuple(Refused(name, _DENIED) for name in denied)
 
 
 def _nothing_in(urls: Sequence[str]) -> InputError:
@@ -311,7 +326,7 @@ def merge_group(group: Sequence[Member], reference: bytes, least: Fraction = Fra
             return kept
 
         whole = Path(work, "sum")
-        left = sound(group, lambda each: None if _fetched(each, paths[each]) else _NO_FILE)
+        left = sound(group, lambda each: _unread(each, paths[each]))
         if least:
             left = sound(left, lambda each: _outlying(like, paths[each], least))
         part = _sum_of(paths, left, whole) if left else Part(b"", (), (), False)
@@ -410,8 +425,8 @@ def _reference(found: Sequence[Member]) -> bytes:
     with tempfile.TemporaryDirectory() as work:
         for each in found:
             path = Path(work, "profile")
-            reason = _NO_FILE
-            if _fetched(each, path):
+            reason = _unread(each, path)
+            if reason is None:
                 try:
                     _engine.merge([(path, 1)], Path(work, "sum"), "autofdo")
                 except MepofError as error:
@@ -445,15 +460,25 @@ def _reason(error: MepofError, path: Path) -> str:
     return said.replace(f"{path.parent}/", "").replace(f"{path.parent.parent}/", "")
 
 
-def _fetched(member: Member, path: Path) -> bool:
-    """Whether a profile was copied; it may have been removed since it was listed."""
+def _unread(member: Member, path: Path) -> str | None:
+    """Copy a profile, decompressed; why there is none, or None."""
     remote = Remote(member.url)
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
     try:
-        return remote.fetch(member.name, path, lambda done, size: None)
+        if not remote.fetch(member.name, path, lambda done, size: None):
+            return _NO_FILE  # removed since it was listed
+    except RemoteDenied:
+        return _DENIED
     finally:
         remote.close()
+    try:
+        with decompressed([path]) as (plain,):
+            if plain != path:
+                shutil.copyfile(plain, path)
+    except InputError as error:
+        return _reason(error, path)
+    return None
 
 
 def _key(group: Sequence[Member], reference: bytes, least: Fraction) -> str:
@@ -465,6 +490,8 @@ def _key(group: Sequence[Member], reference: bytes, least: Fraction) -> str:
 
 
 def _keep(path: Path, part: Part) -> None:
+    if any(each.reason == _DENIED for each in part.refused):
+        return  # who may read a file is not part of its version
     about = {
         "inputs": part.inputs,
         "refused": [asdict(each) for each in part.refused],

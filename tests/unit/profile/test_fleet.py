@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import json
 import os
 import random
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from mepof import _engine
 from mepof.cli import profile_fleet as command
@@ -59,13 +62,13 @@ def fleet(tmp_path: Path) -> Path:
 def merge(
     root: Path, out: Path, aging: Aging = AGING, run: Callable[..., Any] = map, **more: Any
 ) -> Fleet:
-    found = members([str(root)], {"rack2/*": 3})
+    found, _ = members([str(root)], {"rack2/*": 3})
     return merge_fleet(found, aging, out, "autofdo-text", out.parent / "cache", run, **more)
 
 
 def sequential(root: Path, out: Path, aging: Aging = AGING, without: Sequence[str] = ()) -> bytes:
     """What one merge of all profiles gives, with the same weights."""
-    found = [each for each in members([str(root)], {"rack2/*": 3}) if each.name not in without]
+    found = [each for each in members([str(root)], {"rack2/*": 3})[0] if each.name not in without]
     weighted = [(root / each.name, each.weight * aging.weight(each.day)) for each in found]
     _engine.merge([pair for pair in weighted if pair[1]], out, "autofdo-text")
     return out.read_bytes()
@@ -206,6 +209,54 @@ def test_a_pipe_and_a_dangling_link_are_refused(fleet: Path, tmp_path: Path) -> 
     assert all("no such file" in each.reason for each in made.refused)
 
 
+def test_what_may_not_be_read_is_refused_by_name_and_merged_when_it_may(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    denied = {str(fleet / "rack1"), str(fleet / "rack0/0003.afdo")}
+
+    def refusing(name: str) -> None:
+        real = getattr(LocalFileSystem, name)
+
+        def asked(self: LocalFileSystem, path: str, *words: Any, **more: Any) -> Any:
+            if path.rstrip("/") in denied:
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return real(self, path, *words, **more)
+
+        monkeypatch.setattr(LocalFileSystem, name, asked)
+
+    refusing("ls")
+    refusing("_open")
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
+    options = command.Options(None, [], None, None, None, None, None)
+    done = command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
+    assert done["profiles"] == 99
+    assert done["refused"] == [
+        {"name": "rack1", "reason": "it may not be read"},
+        {"name": "rack0/0003.afdo", "reason": "it may not be read"},
+    ]
+    denied.clear()
+    done = command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
+    assert (done["profiles"], done["refused"]) == (150, [])
+    denied.add(str(fleet))
+    with pytest.raises(InputError, match="may not be read, and there is no profile elsewhere"):
+        command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
+
+
+def test_compressed_profiles_are_merged_like_others(fleet: Path, tmp_path: Path) -> None:
+    merge(fleet, tmp_path / "plain")
+    for path in (fleet / "rack0").iterdir():
+        packed, times = gzip.compress(path.read_bytes()), path.stat()
+        path.write_bytes(packed)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    write(fleet, "rack1/torn.afdo.gz", "", 1)
+    (fleet / "rack1/torn.afdo.gz").write_bytes(gzip.compress(b"x" * 99)[:-9])
+    made = merge(fleet, tmp_path / "tree")
+    assert (tmp_path / "tree").read_bytes() == (tmp_path / "plain").read_bytes()
+    (refused,) = made.refused
+    assert refused.name == "rack1/torn.afdo.gz"
+    assert refused.reason.startswith("torn.afdo.gz cannot be decompressed")
+
+
 def test_reasons_have_the_names_of_the_profiles(fleet: Path, tmp_path: Path) -> None:
     hashed = "\n".join(line.replace("f", "1234", 1) for line in text_of(1).splitlines()) + "\n"
     write(fleet, "rack1/hashed.afdo", hashed, 1)
@@ -248,7 +299,7 @@ def test_faded_days_are_named(fleet: Path, tmp_path: Path) -> None:
 def test_groups_are_of_one_day_and_bounded(tmp_path: Path) -> None:
     for number in range(400):
         write(tmp_path / "f", f"{number:04}", "x", number // 300)
-    cut = groups(members([str(tmp_path / "f")], {}))
+    cut = groups(members([str(tmp_path / "f")], {})[0])
     assert all(len({each.day for each in group}) == 1 for group in cut)
     assert max(map(len, cut)) <= 128 and sum(map(len, cut)) == 400
 
