@@ -14,7 +14,9 @@ from mepof.bootimg.device_tree import table_entries, trees_of
 from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
 from mepof.bootimg.image import BootImage, Bytes, write
 from mepof.bootimg.kernel import describe, kernel_of, replaced
+from mepof.bootimg.layout import BOOT_MAGIC, VENDOR_MAGIC
 from mepof.bootimg.mediatek import split, under_same
+from mepof.bootimg.mistaken import mistaken
 from mepof.bootimg.model import read_model
 from mepof.bootimg.partition import fit
 from mepof.bootimg.plan import plan
@@ -35,6 +37,8 @@ ImageFile = Annotated[
     Path, typer.Argument(help="boot.img, init_boot.img or vendor_boot.img.", metavar="IMAGE")
 ]
 _COMPRESSIONS = ("none", *NAMES)
+# Boot loaders load a ramdisk of any form; "data" is what an unknown program compressed.
+_MAY_BE_RAMDISK = ("a ramdisk", "data", "a file system", "a uImage")
 
 
 @app.command("show")
@@ -157,6 +161,8 @@ def pack(
             new = read_file(path)
             if name == "dtb":
                 _check_device_trees(path, new)
+            else:
+                _check_ramdisk(path, new)
             changed[name] = under_same(image.section(name), new)
     result = with_changes(image, changed, cmdline, source)
     data = write(result)
@@ -237,6 +243,18 @@ def _check_device_trees(path: Path, data: Bytes) -> None:
     _, data = split(data)
     if data and not trees_of(data) and table_entries(data) is None:
         raise InputError(f"{path} is not a device tree", "name a .dtb of the kernel's build")
+
+
+def _check_ramdisk(path: Path, data: Bytes) -> None:
+    """Refuse what is known to be something else."""
+    _, data = split(data)
+    what, _ = mistaken(data)
+    if bytes(data[: len(BOOT_MAGIC)]) in (BOOT_MAGIC, VENDOR_MAGIC):
+        what = "a boot image"
+    if what and not what.startswith(_MAY_BE_RAMDISK):
+        raise InputError(
+            f"{path} is not a ramdisk, but {what}", "name a cpio archive, compressed or not"
+        )
 
 
 def _refuse_dtbo(path: Path, data: Bytes) -> None:

@@ -216,6 +216,28 @@ def test_only_device_trees_take_the_place_of_a_device_tree(mepof: Call) -> None:
     assert not Path("other.img").exists()
 
 
+@pytest.mark.usefixtures("boot")
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "an empty file"),
+        (arm64_kernel(), "a kernel"),
+        (compress(arm64_kernel(), "gzip"), "a kernel"),
+        (None, "a boot image"),
+        (b"070701" + bytes(500), None),
+        (b"of a form that nobody knows", None),
+    ],
+)
+def test_what_is_no_ramdisk_does_not_take_the_place_of_one(
+    mepof: Call, content: bytes | None, what: str | None
+) -> None:
+    given = Path("plain.img").read_bytes() if content is None else content
+    Path("other").write_bytes(given)
+    status, _, said = mepof("pack", "plain.img", "--ramdisk", "other", "-o", "new.img")
+    assert (status, Path("new.img").exists()) == ((0, True) if what is None else (2, False))
+    assert what is None or f"other is not a ramdisk, but {what}" in said
+
+
 def test_a_plan_says_that_the_boot_loader_does_not_decompress_the_kernel(
     mepof: Call, boot: Path
 ) -> None:
