@@ -104,11 +104,17 @@ def heatmap(
     """
 
 def merge(
-    weighted: Sequence[tuple[Path, int]], output: Path, format: str, *, like: Path | None = None
+    weighted: Sequence[tuple[Path, int]],
+    output: Path,
+    format: str,
+    *,
+    names: Sequence[str] = (),
+    like: Path | None = None,
 ) -> str:
     """Write the weighted sum of AutoFDO profiles, in one of ``PROFILE_FORMATS``.
 
     Args:
+        names: what the provenance calls the profiles; their paths by default.
         like: a profile that says what text cannot: whether discriminators are flow-sensitive, and
             whether the profile is partial.
 

@@ -171,12 +171,13 @@ mod _engine {
     }
 
     #[pyfunction]
-    #[pyo3(signature = (weighted, output, format, *, like=None))]
+    #[pyo3(signature = (weighted, output, format, *, names=Vec::new(), like=None))]
     fn merge(
         py: Python<'_>,
         weighted: Vec<(PathBuf, u64)>,
         output: PathBuf,
         format: &str,
+        names: Vec<String>,
         like: Option<PathBuf>,
     ) -> PyResult<String> {
         let writer = formats::named(format).and_then(|format| match format.writer {
@@ -185,7 +186,7 @@ mod _engine {
         });
         let write = named("format", format, writer, formats::profile_names())?;
         document(work::run(py, None, |cancelled, _| {
-            profiles::merge(&weighted, &output, write, like.as_deref(), cancelled)
+            profiles::merge(&weighted, &names, &output, write, like.as_deref(), cancelled)
         })?)
     }
 

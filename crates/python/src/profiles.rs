@@ -24,9 +24,10 @@ fn contents(path: &Path) -> Result<Vec<u8>, Fault> {
     fs::read(path).map_err(|error| Fault::unreadable(path, reason(&error)))
 }
 
-fn added(weighted: &[(PathBuf, u64)]) -> Result<Merger, Fault> {
-    weighted.iter().try_fold(Merger::new(), |merger, (path, weight)| {
-        let name = path.to_string_lossy();
+/// The sum of profiles; `names` are in the provenance in place of their paths.
+fn added(weighted: &[(PathBuf, u64)], names: &[String]) -> Result<Merger, Fault> {
+    weighted.iter().enumerate().try_fold(Merger::new(), |merger, (number, (path, weight))| {
+        let name = names.get(number).map_or_else(|| path.to_string_lossy(), Into::into);
         merger.add_file(&contents(path)?, &name, None, *weight).map_err(|error| match error {
             AddError::Read(error) => damaged(path, &error),
             AddError::Merge(error) => error.into(),
@@ -37,7 +38,7 @@ fn added(weighted: &[(PathBuf, u64)]) -> Result<Merger, Fault> {
 /// What of `other` cannot be added to `like`.
 pub(crate) fn conflicts(like: &Path, other: &Path) -> Result<Vec<Conflict>, Fault> {
     let both = [like, other].map(|path| (path.to_owned(), 1));
-    Ok(added(&both)?.conflicts().to_vec())
+    Ok(added(&both, &[])?.conflicts().to_vec())
 }
 
 /// What came of a merge.
@@ -51,12 +52,13 @@ pub(crate) struct Merged {
 
 pub(crate) fn merge(
     weighted: &[(PathBuf, u64)],
+    names: &[String],
     output: &Path,
     write: fn(&Profile, bool, &mut Output) -> Result<(), Fault>,
     like: Option<&Path>,
     cancelled: &AtomicBool,
 ) -> Result<Merged, Fault> {
-    let mut merged = added(weighted)?.finish();
+    let mut merged = added(weighted, names)?.finish();
     if let Some(like) = like {
         let Profile { flow_sensitive, partial, .. } = load(like)?.0;
         merged.profile = Profile { flow_sensitive, partial, ..merged.profile };

@@ -19,7 +19,7 @@ from mepof.cli.application import Commands, completing
 from mepof.cli.cluster import Scheduler, TlsCa, TlsCert, TlsKey, Workers, tls_of
 from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, Output, output_file, print_json
-from mepof.cli.profile_inputs import check_files, check_there, objection
+from mepof.cli.profile_inputs import check_files, check_there, traces_in
 from mepof.cli.profile_renew import renew
 from mepof.cli.stdin import STDIN, STDIN_NAME, spooled
 from mepof.errors import InputError, WorkError
@@ -34,7 +34,9 @@ Binary = Annotated[
 Inputs = Annotated[
     list[Path],
     typer.Option(
-        "--input", help="Branch trace; several add up. `-` is standard input.", metavar="FILE"
+        "--input",
+        help="Branch trace, or a directory of them; several add up. `-` is standard input.",
+        metavar="FILE",
     ),
 ]
 InputFormat = Annotated[
@@ -137,6 +139,7 @@ def convert(
         InputError: an input is given twice, or would be overwritten.
         WorkError: the verdict is poor, and --allow-poor was not given.
     """
+    inputs = traces_in(inputs)
     check_files(output, inputs, binary, kallsyms, *(modules or []))
     with spooled(inputs) as files, _reading(files) as tell:
         names = [Path(STDIN_NAME) if given == STDIN else given for given in inputs]
@@ -246,7 +249,8 @@ def merge(
         else:
             done = {"kind": "autofdo", "output": str(output)}
             given = [*zip(paths, weights, strict=True)]
-            done |= json.loads(_engine.merge(given, output, to or "autofdo"))
+            given_as = [STDIN_NAME if each.path == STDIN else str(each.path) for each in weighted]
+            done |= json.loads(_engine.merge(given, output, to or "autofdo", names=given_as))
     if as_json:
         print_json({"schema": "mepof-profile-merge/1", **done})
     else:
@@ -374,6 +378,7 @@ def heatmap(
     form = output.suffix.removeprefix(".").lower()
     if form not in ("png", "svg", "json"):
         raise InputError(f"{output} does not name a format of heatmaps", "use .png, .svg or .json")
+    branches = traces_in(branches)
     check_files(output, branches, binary, kallsyms)
     with spooled(branches) as files, _reading(files) as tell:
         recording = _recording(binary, files, input_format, None, kallsyms, space, events, tell)
@@ -398,8 +403,6 @@ def _recording(
     check_there(binary, "name the vmlinux of the exact build that ran")
     for trace in inputs:
         check_there(trace, "name a branch trace, or `-` for standard input")
-        if trace.is_dir() and not (trace / "data").exists():
-            raise InputError(*objection(trace))
     for module in modules or []:
         check_there(module, "name the module, as built: a file .ko")
     if kallsyms is not None:

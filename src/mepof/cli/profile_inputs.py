@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
 from mepof.errors import InputError
+from mepof.profile.traces import traces_of
 
 
-def objection(directory: Path) -> tuple[str, str]:
-    """Why a directory is not a branch trace, and the remedy."""
-    if any(next(directory.glob(each), None) for each in ("metadata", "*/metadata")):
-        return (
-            f"{directory} is a trace of LTTng (CTF), which has no branches",
-            "record with `perf record -b`",
-        )
-    inside = directory / "perf.data"
-    made = "name a file, or what `perf record --threads` made"
-    remedy = f"name {inside}" if inside.exists() else made
-    return f"{directory} is a directory without perf's `data`", remedy
+def traces_in(given: Iterable[Path]) -> list[Path]:
+    """Branch traces, and those in directories.
+
+    Raises:
+        InputError: a directory has none.
+    """
+    found: list[Path] = []
+    for path in given:
+        metadata = ("metadata", "*/metadata") if path.is_dir() else ()
+        if any(next(path.glob(each), None) for each in metadata):
+            raise InputError(
+                f"{path} is a trace of LTTng (CTF), which has no branches",
+                "record with `perf record -b`",
+            )
+        found += traces_of(path)
+    return found
 
 
 def check_files(output: Path, inputs: list[Path], *others: Path | None) -> None:

@@ -15,6 +15,30 @@ from mepof.process import run
 _HEAD_BYTES = 6
 
 
+def traces_of(path: Path) -> tuple[Path, ...]:
+    """A user's branch traces: a file, or those in a directory, one for each machine that recorded.
+    `perf record --threads` also makes a directory, which is one trace.
+
+    Raises:
+        InputError: the directory has none, or another directory.
+    """
+    if not path.is_dir() or _is_one(path):
+        return (path,)
+    found = tuple(sorted(each for each in path.iterdir() if not each.name.startswith(".")))
+    if not found:
+        raise InputError(f"{path} is empty", "put the branch traces into it")
+    if inner := next((each for each in found if each.is_dir() and not _is_one(each)), None):
+        raise InputError(
+            f"{inner} is a directory without perf's `data`",
+            f"put the branch traces of all machines into {path} itself",
+        )
+    return found
+
+
+def _is_one(directory: Path) -> bool:
+    return (directory / "data").exists()
+
+
 @contextmanager
 def decompressed(traces: Sequence[Path]) -> Iterator[list[Path]]:
     """The traces, with a temporary file for each that is compressed.

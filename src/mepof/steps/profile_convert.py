@@ -19,7 +19,7 @@ from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.artifact import ProfileDescription
 from mepof.profile.quality import Quality
-from mepof.profile.traces import decompressed
+from mepof.profile.traces import decompressed, traces_of
 from mepof.scenario.collection import Collection
 from mepof.spec.profile_convert import ProfileConvert
 from mepof.toolchain.named import select
@@ -49,7 +49,7 @@ class ProfileConvertBody:
         path = Path(raw.path)
         if not path.exists():
             raise InputError(f"{path} does not exist")
-        with decompressed(_given(path)) as traces:
+        with decompressed(traces_of(path)) as traces:
             for trace in traces:
                 _engine.trace_format(trace)
 
@@ -65,7 +65,7 @@ class ProfileConvertBody:
     def run(self, context: StepContext) -> None:
         asked = ProfileConvert[Path].of(context.step, context.inputs)
         given = isinstance(context.step.inputs.get("raw"), HostInput)
-        raw = _given(asked.raw) if given else sorted(asked.raw.glob("raw*"))
+        raw = traces_of(asked.raw) if given else sorted(asked.raw.glob("raw*"))
         below = _below(asked, context.output)
         tools = Tools(select(asked.toolchain), context.run)
         number = Round(asked.round, asked.profile if asked.round > 1 else None)
@@ -105,21 +105,6 @@ class ProfileConvertBody:
             f"{quality.executed} of {quality.functions} functions ran "
             f"({quality.coverage_percent:g} %)" + ("" if selection is None else f"; {selection}")
         )
-
-
-def _given(path: Path) -> tuple[Path, ...]:
-    """The user's branch traces of one round: a file, or those in a directory, one for each machine
-    that recorded. `perf record --threads` also makes a directory, which is one trace.
-
-    Raises:
-        InputError: the directory has none.
-    """
-    if not path.is_dir() or (path / "data").exists():
-        return (path,)
-    found = tuple(sorted(each for each in path.iterdir() if not each.name.startswith(".")))
-    if not found:
-        raise InputError(f"{path} is empty", "put the branch traces of a round into it")
-    return found
 
 
 def _of_whole_kernel(quality: Quality, build: Path) -> Quality:

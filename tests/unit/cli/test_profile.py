@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import json
 import re
@@ -90,14 +91,40 @@ def test_a_file_that_does_not_exist_has_a_remedy(record: Path, words: str, remed
 
 def test_a_directory_that_is_not_a_trace_has_a_remedy(record: Path, tmp_path: Path) -> None:
     words = ("--binary", record, "--input", tmp_path, "--to", "autofdo", "-o", tmp_path / "out")
-    error = failed("convert", *words)
-    assert error.message == f"{tmp_path} is a directory without perf's `data`"
-    assert error.remedy == "name a file, or what `perf record --threads` made"
-    (tmp_path / "perf.data").touch()
-    assert failed("convert", *words).remedy == f"name {tmp_path / 'perf.data'}"
+    assert failed("convert", *words).message == f"{tmp_path} is empty"
     (tmp_path / "kernel").mkdir()
+    error = failed("convert", *words)
+    assert error.message == f"{tmp_path / 'kernel'} is a directory without perf's `data`"
+    assert error.remedy == f"put the branch traces of all machines into {tmp_path} itself"
     (tmp_path / "kernel" / "metadata").touch()
     assert "is a trace of LTTng (CTF)" in failed("convert", *words).message
+
+
+def test_traces_of_many_machines_are_in_a_directory(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    machines = tmp_path / "machines"
+    machines.mkdir()
+    for name in ("a", "b"):
+        shutil.copy(record, machines / name)
+    words = ("convert", "--binary", program, "--space", "user", "--to", "autofdo-text")
+    made = []
+    for inputs in (("--input", machines / "a", "--input", machines / "b"), ("--input", machines)):
+        done(*words, *inputs, "-o", tmp_path / "out", "--allow-poor")
+        made.append((tmp_path / "out").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_a_merge_names_what_was_compressed(program: Path, record: Path, tmp_path: Path) -> None:
+    converted(program, record, "autofdo", tmp_path / "a.afdo")
+    packed = tmp_path / "b.afdo.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "a.afdo").read_bytes()))
+    merged = done("merge", tmp_path / "a.afdo", packed, "-o", tmp_path / "both")
+    for origins in (
+        merged["provenance"]["inputs"],
+        json.loads((tmp_path / "both.provenance.json").read_text())["inputs"],
+    ):
+        assert [each["name"] for each in origins] == [str(tmp_path / "a.afdo"), str(packed)]
 
 
 def test_standard_input_is_read_once(program: Path, tmp_path: Path) -> None:
