@@ -17,6 +17,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from mepof.described import Described, Named
+from mepof.errors import InputError
 from mepof.registry import DescribedRegistry
 
 DEFAULT = "x86-64"
@@ -266,7 +267,14 @@ def get(name: str) -> Arch:
     Raises:
         InputError: there is none.
     """
-    return ARCHITECTURES.get(name)
+    try:
+        return ARCHITECTURES.get(name)
+    except InputError as error:
+        others = ((each.name, (each.debian, each.cpu)) for each in records() if each.debian)
+        near = next((known for known, theirs in others if name in theirs), None)
+        raise InputError(
+            error.message, f"did you mean `{near}`?" if near else error.remedy
+        ) from None
 
 
 @cache

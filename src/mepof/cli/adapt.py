@@ -15,7 +15,7 @@ import typer
 from mepof import arch as architectures
 from mepof.adapter.configured import configured
 from mepof.adapter.fit import Fit, Reason, check_fit
-from mepof.adapter.judge import judge, objects_that_ran, sampled_functions
+from mepof.adapter.judge import check_origin, judge, objects_that_ran, sampled_functions
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.bootimg.compression import decompress, recognise
 from mepof.bootimg.mistaken import mistaken
@@ -181,6 +181,7 @@ def judged(
     trees = [_tree(each, store) for each in (old, new)]
     for tree, name in zip(trees, (old, new), strict=True):
         check_kernel(tree, name)
+    check_origin(sampled, trees[0], old, record.source)
     found = judge(sampled, trees[0], trees[1], record.source, objects_that_ran(profile))
     if as_json:
         print_json(
@@ -264,6 +265,11 @@ def _check_linked(path: Path) -> None:
         InputError: it is a kernel image, or compressed.
         OSError: it cannot be read.
     """
+    if not path.exists():
+        raise InputError(
+            f"{path} does not exist",
+            "give a kernel's build, such as `mepof store path` prints, or its vmlinux",
+        )
     if not path.is_file():
         return
     with path.open("rb") as file:

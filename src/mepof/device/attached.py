@@ -116,8 +116,9 @@ def attached() -> tuple[Attached, ...]:
     """
     path = list_path()
     if not path.is_file():
+        wrong = "is not a file" if path.exists() else "does not exist"
         raise EnvironmentLack(
-            f"no phone is known here: {path} does not exist",
+            f"no phone is known here: {path} {wrong}",
             "list the phones in it, or name another file in MEPOF_PHONES (docs/devices/phone.md)",
         )
     phones = read_described(path, _List, "list of phones").phone

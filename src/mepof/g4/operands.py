@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from mepof.errors import InputError
 from mepof.g4 import apps, checks, goals, instrumentation, pairs, stacks
@@ -219,8 +220,9 @@ def _toolchain(word: Word, known: Collection[str]) -> Iterator[Diagnostic]:
         return
     family, dash, version = name.rpartition("-")
     remedy = suggestion(name, known)
-    if is_path(name):
-        remedy = f"write {' or '.join(quote(f'{each}:{name}') for each in families)}"
+    if is_path(name) or Path(name).is_dir():
+        where = name if is_path(name) else f"./{name}"
+        remedy = f"write {' or '.join(quote(f'{each}:{where}') for each in families)}"
     elif dash and version.isdecimal() and family in known:
         versions = [name.removeprefix(f"{family}-") for name in known]
         numbers = [int(number) for number in versions if number.isdecimal()]

@@ -57,7 +57,7 @@ _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
 # Which architecture a file is for: in the first lines of a whole configuration, or by a comment.
 _ARCH = re.compile(r"^# (?:Linux/(?=\w+ \S+ Kernel Configuration\r?$)|arch: )(\w+)", re.M)
 # How configurations are named that are the kernel's own.
-_TREES = re.compile(r".*config")
+_TREES = re.compile(r"[^.].*config|config")
 # Such a file states what differs from Kconfig's own defaults, which kbuild lays it over.
 _DEFCONFIG = re.compile(r"(.*[._-])?defconfig")
 # How compressed files begin, such as /proc/config.gz, and what prints their content.
@@ -189,8 +189,10 @@ def paths(name: str, arch: str) -> tuple[Path, ...]:
 
 
 def trees(name: str) -> str | None:
-    """What to write where a configuration is named that a kernel may have itself, such as
-    ``tinyconfig``."""
+    """What to write where a configuration is named that is a file here, or that a kernel may have
+    itself, such as ``tinyconfig``."""
+    if Path(name).is_file():
+        return f"a file of yours is named by a path: `./{name}`"
     if _TREES.fullmatch(name) is None:
         return None
     return f"one of the kernel's own is named in a file of yours: a line `# base: {name}`"
@@ -204,7 +206,7 @@ def check_arch(files: Iterable[Path], arch: Arch) -> None:
     """
     for path in files:
         found = _ARCH.search(_read(path))
-        if found and found[1] not in (arch.make, arch.source):
+        if found and found[1] not in (arch.make, arch.source, arch.cpu, arch.debian):
             raise InputError(
                 f"{path} is a configuration for {found[1]}, and the kernel is for {arch.name}",
                 "correct the architecture (`set arch`, --arch), or name another file",

@@ -275,11 +275,17 @@ def identity_of(remote: Remote) -> str:
         InputError: it holds something else, or a store of another version.
         WorkError: it does not answer, or refuses us.
     """
-    found = _identity(remote.read(_MARK) or b"")
+    mark = remote.read(_MARK)
+    if mark is None:
+        raise InputError(
+            f"{remote.url} has no store",
+            "mount it, or correct the name: `mepof store push` makes one",
+        )
+    found = _identity(mark)
     if found is None:
         raise InputError(
             f"{remote.url} is not a store that this version can share",
-            f"choose an empty directory, or one whose {_MARK} says {FORMAT}",
+            f"choose one whose {_MARK} says {FORMAT}",
         )
     return found
 

@@ -193,6 +193,16 @@ def test_the_configuration_of_another_kernel_is_to_be_reduced_by_kconfig(
     assert first.nearest is not None and "`set dropped note.`" in first.nearest
 
 
+def test_many_options_of_ours_that_a_kernel_does_not_have_want_another_configuration(
+    tree: Path, toolchain: Clang
+) -> None:
+    for path in tree.rglob("Kconfig*"):
+        path.write_text("")
+    first, *_ = check_fit(tree, X86, toolchain, ("slim",), ["pgo"]).config
+    assert first.message.endswith(" of the options")
+    assert first.nearest == "choose a configuration for this kernel"
+
+
 def test_options_that_a_kernel_does_not_have_may_be_noted(
     tree: Path, toolchain: Clang, tmp_path: Path
 ) -> None:

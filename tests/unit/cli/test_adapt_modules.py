@@ -176,7 +176,7 @@ def test_what_is_neither_a_kernel_nor_a_module_is_refused(shell: Shell, tmp_path
     }.items():
         assert_refused(shell("adapt", "modules", str(kernel), str(tmp_path / path)), message)
     for kernel, message in {
-        tmp_path / "empty": "vmlinux cannot be read as a kernel: [Errno 2]",
+        tmp_path / "empty": "empty/vmlinux does not exist",
         tmp_path / "text.ko": "text.ko does not state its release",
         vmlinux(tmp_path / "none", magic="(none)"): "loads no modules",
     }.items():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .reading import VOCABULARY, errors, headlines
@@ -587,6 +589,30 @@ HELP = {
 def test_an_error_has_a_remedy(text: str, expected: str) -> None:
     (error,) = errors(text)
     assert error.help == expected
+
+
+def test_what_is_here_under_a_name_that_is_not_known_is_named_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".config").touch()
+    (tmp_path / "debian.config").touch()
+    (tmp_path / "clang-r522817").mkdir()
+    for text, path in (
+        ("set config .config.", "./.config"),
+        ("set config slim+debian.config.", "./debian.config"),
+        ("set toolchain clang-r522817.", "clang:./clang-r522817"),
+    ):
+        (error,) = errors(text)
+        assert error.help is not None and f"`{path}`" in error.help
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("amd64", "x86-64"), ("x86_64", "x86-64"), ("armhf", "arm")]
+)
+def test_architectures_have_other_names_elsewhere(theirs: str, ours: str) -> None:
+    (error,) = errors(f"set arch {theirs}.")
+    assert error.help == f"did you mean `{ours}`?"
 
 
 def test_a_configuration_of_the_kernels_own_is_named_as_a_base() -> None:
