@@ -1,4 +1,5 @@
-"""What has to be on the disk before something else happens, and what can be written to it."""
+"""What is on the disk, what has to be before something else happens, and what can be written to
+it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+def existing(text: str) -> Path | None:
+    """The file or directory that a text names as a whole; a name that is too long names none."""
+    path = Path(text)
+    try:
+        return path if path.exists() else None
+    except OSError:
+        return None
 
 
 def sync(path: Path) -> None:

@@ -203,8 +203,8 @@ def judge(
 
 
 def check_origin(sampled: Sequence[Sampled], tree: Path, name: str, arch: str) -> None:
-    """Refuse a profile of another program than a tree's: one with most of whose hottest functions
-    no file of the tree has to do. Files are read until half of them are found.
+    """Refuse a profile of another program: a kernel's source names at least half of the hottest
+    functions of its profile. Files are read until these are found.
 
     Args:
         sampled: the largest share first; without names, nothing is refused.

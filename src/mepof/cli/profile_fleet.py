@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import typer
 
 from mepof.cli.output import warn
+from mepof.disk import existing
 from mepof.errors import InputError
 from mepof.executor.protocol import Settings, Tls
 from mepof.plan.store import default_store
 from mepof.profile.fleet import SCALE, Aging, Fleet, Map, members, merge_fleet
-from mepof.profile.weighted import existing
 
 HalfLife = Annotated[
     str | None,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from pathlib import Path
 
+from mepof.disk import existing
 from mepof.errors import InputError
 from mepof.g4 import apps, checks, goals, instrumentation, pairs, stacks
 from mepof.g4.ast import (
@@ -220,7 +220,7 @@ def _toolchain(word: Word, known: Collection[str]) -> Iterator[Diagnostic]:
         return
     family, dash, version = name.rpartition("-")
     remedy = suggestion(name, known)
-    if is_path(name) or Path(name).is_dir():
+    if is_path(name) or ((here := existing(name)) and here.is_dir()):
         where = name if is_path(name) else f"./{name}"
         remedy = f"write {' or '.join(quote(f'{each}:{where}') for each in families)}"
     elif dash and version.isdecimal() and family in known:

@@ -23,6 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mepof.arch import Arch
+from mepof.disk import existing
 from mepof.errors import InputError
 
 _DIRECTORY = Path(__file__).with_name("configs")
@@ -191,7 +192,7 @@ def paths(name: str, arch: str) -> tuple[Path, ...]:
 def trees(name: str) -> str | None:
     """What to write where a configuration is named that is a file here, or that a kernel may have
     itself, such as ``tinyconfig``."""
-    if Path(name).is_file():
+    if (here := existing(name)) and here.is_file():
         return f"a file of yours is named by a path: `./{name}`"
     if _TREES.fullmatch(name) is None:
         return None

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from pathlib import Path
 
+from mepof.disk import existing
 from mepof.errors import InputError
 
 _WEIGHT = re.compile(r"\d+(?:\.\d+)?")
@@ -52,15 +53,6 @@ def parse_weighted(text: str) -> Weighted:
     if Fraction(weight) == 0:
         raise InputError(f"the weight of {path} is 0", "leave it out, or give it a positive weight")
     return Weighted(Path(path), Fraction(weight))
-
-
-def existing(text: str) -> Path | None:
-    """The file or directory that a text names as a whole; a name that is too long names none."""
-    path = Path(text)
-    try:
-        return path if path.exists() else None
-    except OSError:
-        return None
 
 
 def whole(weights: Sequence[Fraction]) -> list[int]:

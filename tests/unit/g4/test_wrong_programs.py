@@ -605,6 +605,9 @@ def test_what_is_here_under_a_name_that_is_not_known_is_named_by_its_path(
     ):
         (error,) = errors(text)
         assert error.help is not None and f"`{path}`" in error.help
+    for key in ("config", "toolchain"):
+        (error,) = errors(f"set {key} {'x' * 300}.")
+        assert error.message.startswith(f"unknown {key} `xxx")
 
 
 @pytest.mark.parametrize(
