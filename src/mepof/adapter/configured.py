@@ -5,6 +5,7 @@ Of a kernel, only Kconfig's own programs are compiled, in a directory that is go
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,12 @@ from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
 from mepof.source.directory import taken
 from mepof.toolchain.protocol import Toolchain, Tools
+
+# Most files of a tree, which neither Kconfig nor the top makefiles read; scripts are compiled, and
+# the compiler is tried with headers.
+_UNREAD = re.compile(
+    r"(?!scripts/|tools/|(?:arch/[^/]+/)?include/).*\.(?:[chS]|dtsi?|dtso|rst|yaml|json|svg)"
+)
 
 
 def configured(
@@ -49,7 +56,7 @@ def configured(
         work = Path(directory)
         if in_place:
             (work / "source").mkdir()
-            taken(tree).link(work / "source")
+            taken(tree).link(work / "source", _UNREAD)
             tree = work / "source"
         log = work / "log"
         paths = BuildPaths(tree, work, output=work, log=log, cache=work / "cache")

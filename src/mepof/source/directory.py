@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from hashlib import sha256
@@ -128,53 +127,28 @@ class Taken:
         """
         self._write(self.items, output, shutil.copy2)
 
-    def link(self, output: Path) -> None:
-        """Make a view of it in an empty directory: links to the originals, and one to a whole
-        directory where all that is in it is taken.
+    def link(self, output: Path, unread: re.Pattern[str]) -> None:
+        """Make a view of it in an empty directory: directories of its own, so that nothing is
+        written to the original, and links to files.
 
-        Raises:
-            InputError: a directory cannot be read.
+        Args:
+            unread: the paths of files that the view need not have.
         """
-        try:
-            whole = self._whole()
-        except OSError as error:
-            raise unreadable(error) from error
-        apart = [item for item in self.items if _above(item.entry[0]) not in whole]
-        self._write(apart, output, os.symlink, whole)
-
-    def _whole(self) -> frozenset[str]:
-        """The directories of which all is taken as it is."""
-        names: defaultdict[str, set[str]] = defaultdict(set)
-        whole: set[str] = set()
-        parted: set[str] = set()
-        for item in reversed(self.items):  # a directory comes after what is in it
-            path, kind, _ = item.entry
-            above, name = _above(path), path.rpartition("/")[2]
-            names[above].add(name)
-            if kind != "dir":
-                as_it_is = item.text is None
-            else:
-                there = {entry.name for entry in (self.root / path).iterdir()}
-                as_it_is = path not in parted and names[path] == there
-                if as_it_is:
-                    whole.add(path)
-            if not as_it_is:
-                parted.add(above)
-        return frozenset(whole)
+        read = [
+            item
+            for item in self.items
+            if item.entry[1] == "dir" or not unread.fullmatch(item.entry[0])
+        ]
+        self._write(read, output, os.symlink)
 
     def _write(
-        self,
-        items: Iterable[Item],
-        output: Path,
-        write_file: Callable[[Path, Path], object],
-        whole: Collection[str] = (),
+        self, items: Iterable[Item], output: Path, write_file: Callable[[Path, Path], object]
     ) -> None:
-        """Write items; a directory of ``whole`` as a file."""
         for item in items:
             relative, kind, _ = item.entry
             source, copy = self.root / relative, output / relative
             try:
-                match "file" if relative in whole else kind:
+                match kind:
                     case "dir":
                         copy.mkdir()
                     case "link":
@@ -264,10 +238,6 @@ def note_left_out(names: Sequence[str], workshop: Workshop) -> None:
         # A vendor's object is looked for, not kbuild's notes on it.
         one = min(names, key=lambda name: name.endswith(".cmd"))
         workshop.note(f"left out {len(names)} file(s) that look built, such as {one}")
-
-
-def _above(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _looks_built(path: str) -> bool:

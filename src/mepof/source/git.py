@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from mepof.errors import InputError
 from mepof.kernel.source import check_kernel
@@ -51,11 +50,7 @@ class GitSource:
         return None
 
     def check(self, address: str) -> None:
-        location = _parsed(address).location
-        if scheme_of(location) == "file":
-            path = Path(unquote(urlsplit(location).path))
-            if not path.exists():
-                raise InputError(f"{path} does not exist", "name a repository: git+file:///PATH")
+        _parsed(address)
 
     def pin(self, address: str, workshop: Workshop) -> Pin:
         parsed = _parsed(address)

@@ -226,11 +226,6 @@ def test_a_repository_that_does_not_exist_is_an_error(tmp_path: Path, bench: Rec
         pinned(f"git+file://{tmp_path}/none#m", bench)
     assert "git ls-remote" in str(caught.value.remedy)
     assert bench.waits == []
-    (tmp_path / "a b").mkdir()
-    source = source_of(f"git+file://{tmp_path}/none")
-    source.check(f"git+file://{tmp_path}/a%20b#m")
-    with pytest.raises(InputError, match=r"/none does not exist"):
-        source.check(f"git+file://{tmp_path}/none#m")
 
 
 def test_a_commit_that_a_server_does_not_have_is_an_error_of_the_program(
