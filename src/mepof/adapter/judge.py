@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Literal
 
 from mepof import _engine
-from mepof.errors import InputError, listed
+from mepof.errors import InputError
 from mepof.kernel.functions import definitions, source_name, symbol_names
 
 # What no kernel is made of.
 _ASIDE = frozenset({".git", "Documentation", "tools", "samples", "scripts"})
-# How many functions say what a profile is of, and how many of them a message names.
-_HOTTEST, _NAMED = 20, 3
+# How many functions say what a profile is of.
+_HOTTEST = 20
 _CORE = ("kernel", "mm", "fs", "lib", "net", "arch", "block", "security", "include")
 # More functions than any kernel has.
 _ALL = 1 << 30
@@ -202,17 +202,13 @@ def judge(
     )
 
 
-def check_origin(sampled: Sequence[Sampled], tree: Path, name: str, arch: str) -> None:
-    """Refuse a profile of another program: a kernel's source names at least half of the hottest
-    functions of its profile. Files are read until these are found.
+def foreign(sampled: Sequence[Sampled], tree: Path, arch: str) -> tuple[str, ...]:
+    """The hottest functions that no file of a tree names, if these are most of them: the profile
+    may be of another kernel or program. Files are read until half of them are found.
 
     Args:
-        sampled: the largest share first; without names, nothing is refused.
-        name: the tree's, for messages.
+        sampled: the largest share first; those with hashes for names are not looked for.
         arch: the directory below ``arch/`` that is compiled.
-
-    Raises:
-        InputError: it is.
     """
     hottest = [source_name(each.name) for each in sampled if not each.name.isdecimal()][:_HOTTEST]
     # A macro defines a system call, by the rest of its name.
@@ -220,16 +216,11 @@ def check_origin(sampled: Sequence[Sampled], tree: Path, name: str, arch: str) -
     absent = {word: re.compile(rf"\b{re.escape(word)}\s*[(),]") for word in words}
     for file in sorted(_files(tree, arch, None), key=_outwards):
         if 2 * len(absent) <= len(words):
-            return
+            break
         text = _text(tree / file)
         for word in [each for each in absent if each in text and absent[each].search(text)]:
             del absent[word]
-    if 2 * len(absent) > len(words):
-        raise InputError(
-            f"{name} does not have most of the functions with the most samples, such as "
-            f"{listed([*absent], _NAMED)}",
-            "name first the source of the kernel that was profiled",
-        )
+    return tuple(absent) if 2 * len(absent) > len(words) else ()
 
 
 def _outwards(file: str) -> int:

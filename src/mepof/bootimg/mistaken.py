@@ -35,7 +35,10 @@ _KNOWN: tuple[tuple[Magic, tuple[str, str]], ...] = (
     ((0, b"CrAU"), ("the payload of an OTA", "extract its partition `boot` with a payload dumper")),
     ((0, b"\x3a\xff\x26\xed"), ("a sparse image", "convert it: `simg2img FILE boot.img`")),
     (magic.TAR, ("a tar archive", "unpack it: `tar -xf FILE`, and `lz4 -d` a boot.img.lz4 in it")),
-    ((0, b"DHTB"), ("signed for Unisoc", "remove the 512 bytes of DHTB before the boot image")),
+    (
+        (0, b"DHTB"),
+        ("a file signed for Unisoc", "remove the 512 bytes of DHTB before the boot image"),
+    ),
     ((4096, b"gDla"), ("super.img (dynamic partitions)", _BESIDE)),
     ((0, b"gDla"), ("super_empty.img (dynamic partitions)", _BESIDE)),
     ((0, b"AVB0"), ("a vbmeta image", _SHOWN)),

@@ -15,14 +15,14 @@ import typer
 from mepof import arch as architectures
 from mepof.adapter.configured import configured
 from mepof.adapter.fit import Fit, Reason, check_fit
-from mepof.adapter.judge import check_origin, judge, objects_that_ran, sampled_functions
+from mepof.adapter.judge import foreign, judge, objects_that_ran, sampled_functions
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.bootimg.compression import decompress, recognise
 from mepof.bootimg.mistaken import mistaken
 from mepof.cli.application import Commands
-from mepof.cli.output import Json, print_json
+from mepof.cli.output import Json, print_json, warn
 from mepof.cli.run import StoreRoot, local
-from mepof.errors import InputError, WorkError
+from mepof.errors import InputError, WorkError, listed
 from mepof.g4.settings import config as read_config
 from mepof.g4.settings import dropping
 from mepof.kernel.kconfig import MANY
@@ -38,6 +38,7 @@ _MODULE = re.compile(r"\.ko(\.(gz|xz|zst))?$")
 _ELF = b"\x7fELF"
 # Symbols that are named for all modules together.
 _MOST = 5
+_NAMED = 3
 
 app = Commands(help="Check whether mepof, a profile or modules fit another kernel.")
 
@@ -181,7 +182,11 @@ def judged(
     trees = [_tree(each, store) for each in (old, new)]
     for tree, name in zip(trees, (old, new), strict=True):
         check_kernel(tree, name)
-    check_origin(sampled, trees[0], old, record.source)
+    if absent := foreign(sampled, trees[0], record.source):
+        warn(
+            f"warning: {old} does not name most of the hottest functions, such as "
+            f"{listed(absent, _NAMED)}: it may not be the source of what was profiled"
+        )
     found = judge(sampled, trees[0], trees[1], record.source, objects_that_ran(profile))
     if as_json:
         print_json(

@@ -248,7 +248,7 @@ def _check_device_trees(path: Path, data: Bytes) -> None:
 def _check_ramdisk(path: Path, data: Bytes) -> None:
     """Refuse what is known to be something else."""
     _, data = split(data)
-    what, _ = mistaken(data)
+    what = mistaken(data)[0].replace(" without a boot image", "")
     if bytes(data[: len(BOOT_MAGIC)]) in (BOOT_MAGIC, VENDOR_MAGIC):
         what = "a boot image"
     if what and not what.startswith(_MAY_BE_RAMDISK):

@@ -31,7 +31,10 @@ _WRAPPER = re.compile(rf"(?:{'|'.join(_WRAPPERS)})((?:compat_)?sys_\w+)$")
 # What macros put before the name of a function that they declare.
 _MAX_UNDERSCORES = 4
 # What compilers append to the name of a copy of a function, or of a part of it.
-_COPY = re.compile(r"\.(?:llvm|__uniq|constprop|isra|part|cold|lto_priv|\d)[.\w]*$")
+_COPY = re.compile(
+    r"\.(?:llvm|__uniq|constprop|isra|part|cold|warm|lto_priv|cfi_jt|specialized|resume|memprof|\d)"
+    r"[.\w]*$"
+)
 
 
 def definitions(text: str) -> dict[str, str]:

@@ -156,7 +156,8 @@ class Remote:
         """All files below a directory, by their path below it; ``""`` is the whole remote.
 
         Args:
-            denied: gets the directories that may not be read; without it, one is an error.
+            denied: gets the directories that may not be read, by their path below it; without it,
+                one is an error.
 
         Raises:
             WorkError: the server does not say when a file was written.
@@ -197,7 +198,7 @@ class Remote:
 
         found = self._try(listed)
         if denied is not None:
-            denied += (name.removeprefix(f"{start}/") for name in unread)
+            denied += (name[len(start) + 1 :] for name in unread)
         return found
 
     def fetch(self, name: str, partial: Path, got: Callable[[int, int], None]) -> bool:

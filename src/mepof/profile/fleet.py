@@ -128,10 +128,12 @@ def members(
     found: list[Member] = []
     denied: list[str] = []
     for url in urls:
-        for name, entry in Remote(url).entries("", denied).items():
+        unread: list[str] = []
+        for name, entry in Remote(url).entries("", unread).items():
             if not name.endswith(".json"):
                 weight = next((w for p, w in weights.items() if fnmatchcase(name, p)), 1)
                 found.append(Member(url, name, entry.version, entry.modified.date(), weight))
+        denied += (f"{hidden(url)}/{name}".removesuffix("/") for name in unread)
     if not found and denied:
         raise InputError(
             f"{', '.join(denied)} may not be read, and there is no profile elsewhere",
@@ -225,8 +227,8 @@ def merge_fleet(
     cut = groups(kept)
     sums = []
     refused: list[Refused] = []
-    with _writable(cache) as place:
-        files, reused = _merged_groups(cut, reference, least, place, run)
+    with _writable(cache) as place, tempfile.TemporaryDirectory() as scratch:
+        files, reused = _merged_groups(cut, reference, least, (place, Path(scratch)), run)
         # Of groups, only those of a day are in memory.
         for day, of_day in groupby(zip(cut, files, strict=True), key=lambda pair: pair[0][0].day):
             parts = [_part(file, group, reference, least) for group, file in of_day]
@@ -278,15 +280,31 @@ def _writable(cache: Path) -> Iterator[Path]:
 
 
 def _merged_groups(
-    cut: Sequence[tuple[Member, ...]], reference: bytes, least: Fraction, cache: Path, run: Map
+    cut: Sequence[tuple[Member, ...]],
+    reference: bytes,
+    least: Fraction,
+    places: tuple[Path, Path],
+    run: Map,
 ) -> tuple[list[Path], int]:
-    """The files of merged groups, and how many an earlier merge had written."""
+    """The files of merged groups, and how many an earlier merge had written.
+
+    Args:
+        places: the cache, and a directory for what is not for a later merge.
+    """
+    cache, scratch = places
     files = [cache / _key(group, reference, least) for group in cut]
-    new = [(group, file) for group, file in zip(cut, files, strict=True) if not file.exists()]
+    new = [number for number, file in enumerate(files) if not file.exists()]
     asked = partial(merge_group, reference=reference, least=least)
-    for (_, file), part in zip(new, run(asked, [group for group, _ in new]), strict=True):
-        _keep(file, part)
+    for number, part in zip(new, run(asked, [cut[number] for number in new]), strict=True):
+        if not _lasts(part):
+            files[number] = scratch / files[number].name
+        _keep(files[number], part)
     return files, len(cut) - len(new)
+
+
+def _lasts(part: Part) -> bool:
+    """Whether a later merge would give it, too: who may read a file is not part of its version."""
+    return not any(each.reason == _DENIED for each in part.refused)
 
 
 def _part(file: Path, group: Sequence[Member], reference: bytes, least: Fraction) -> Part:
@@ -294,7 +312,8 @@ def _part(file: Path, group: Sequence[Member], reference: bytes, least: Fraction
     part = _recall(file)
     if part is None:
         part = merge_group(group, reference, least)
-        _keep(file, part)
+        if _lasts(part):
+            _keep(file, part)
     return part
 
 
@@ -412,11 +431,13 @@ def _merged(weighted: Sequence[tuple[Part, int]], form: str) -> tuple[Part, dict
 
 def _wanted(like: Path) -> bytes:
     try:
-        wanted = like.read_bytes()
+        with like.open("rb"):
+            pass
     except OSError as error:
         raise InputError(f"{like} cannot be read: {error.strerror}", "name a profile") from error
-    _engine.conflicts(like, like)  # refuses what is damaged
-    return wanted
+    with decompressed([like]) as (plain,):
+        _engine.conflicts(plain, plain)  # refuses what is damaged
+        return plain.read_bytes()
 
 
 def _reference(found: Sequence[Member]) -> bytes:
@@ -468,7 +489,9 @@ def _unread(member: Member, path: Path) -> str | None:
     try:
         if not remote.fetch(member.name, path, lambda done, size: None):
             return _NO_FILE  # removed since it was listed
-    except RemoteDenied:
+    except RemoteDenied as error:
+        if not isinstance(error.__cause__, PermissionError):
+            raise  # the server does not let us in
         return _DENIED
     finally:
         remote.close()
@@ -490,8 +513,6 @@ def _key(group: Sequence[Member], reference: bytes, least: Fraction) -> str:
 
 
 def _keep(path: Path, part: Part) -> None:
-    if any(each.reason == _DENIED for each in part.refused):
-        return  # who may read a file is not part of its version
     about = {
         "inputs": part.inputs,
         "refused": [asdict(each) for each in part.refused],

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from mepof import compressed
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.magic import ZSTD
+from mepof.plan.preflight import unreadable
 from mepof.process import run
 
 _HEAD_BYTES = 6
@@ -24,7 +25,12 @@ def traces_of(path: Path) -> tuple[Path, ...]:
     """
     if not path.is_dir() or _is_one(path):
         return (path,)
-    found = tuple(sorted(each for each in path.iterdir() if not each.name.startswith(".")))
+    try:
+        inside = sorted(path.iterdir())
+    except OSError as error:
+        raise unreadable(error) from error
+    # perf renames an earlier recording so.
+    found = tuple(each for each in inside if each.name[0] != "." and each.suffix != ".old")
     if not found:
         raise InputError(f"{path} is empty", "put the branch traces into it")
     if inner := next((each for each in found if each.is_dir() and not _is_one(each)), None):

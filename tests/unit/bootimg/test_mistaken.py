@@ -32,7 +32,7 @@ def fit_image() -> bytes:
         (b"\x3a\xff\x26\xed\x01\0", "a sparse image", "simg2img"),
         (bytes(257) + b"ustar  \0", "a tar archive", "tar -xf"),
         (ODIN, "a boot image compressed with lz4", "lz4 -d"),
-        (b"DHTB\x01\0", "signed for Unisoc", "512 bytes"),
+        (b"DHTB\x01\0", "a file signed for Unisoc", "512 bytes"),
         (arm64_kernel(), "a kernel without a boot image", "--kernel"),
         (bz_image(), "a kernel without a boot image", "--kernel"),
         (gzip.compress(b"ANDROID!", mtime=0), "a boot image compressed with gzip", "gzip -d"),

@@ -231,7 +231,7 @@ def test_what_may_not_be_read_is_refused_by_name_and_merged_when_it_may(
     done = command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
     assert done["profiles"] == 99
     assert done["refused"] == [
-        {"name": "rack1", "reason": "it may not be read"},
+        {"name": f"{fleet}/rack1", "reason": "it may not be read"},
         {"name": "rack0/0003.afdo", "reason": "it may not be read"},
     ]
     denied.clear()
@@ -250,7 +250,9 @@ def test_compressed_profiles_are_merged_like_others(fleet: Path, tmp_path: Path)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     write(fleet, "rack1/torn.afdo.gz", "", 1)
     (fleet / "rack1/torn.afdo.gz").write_bytes(gzip.compress(b"x" * 99)[:-9])
-    made = merge(fleet, tmp_path / "tree")
+    like = tmp_path / "like.gz"
+    like.write_bytes((fleet / "rack0/0000.afdo").read_bytes())
+    made = merge(fleet, tmp_path / "tree", like=like)
     assert (tmp_path / "tree").read_bytes() == (tmp_path / "plain").read_bytes()
     (refused,) = made.refused
     assert refused.name == "rack1/torn.afdo.gz"
