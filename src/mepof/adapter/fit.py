@@ -365,10 +365,9 @@ def _unknown(settings: Iterable[kconfig.Setting], symbols: kconfig.Kinds) -> Ite
     very many, first that."""
     missing = kconfig.unknown(settings, symbols)
     if len(missing) > kconfig.MANY:
-        theirs = sum(not each.is_ours() for each in missing)
-        remedy = (
-            kconfig.REDUCE if theirs > kconfig.MANY else "choose a configuration for this kernel"
-        )
+        remedy = "choose a configuration for this kernel"
+        if kconfig.reducible(missing):
+            remedy = kconfig.REDUCE
         yield Reason(f"the kernel does not have {len(missing)} of the options", remedy)
     for setting in missing:
         near = get_close_matches(setting.symbol, symbols, n=1, cutoff=0.8)

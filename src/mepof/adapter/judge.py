@@ -27,7 +27,8 @@ from mepof.kernel.functions import definitions, source_name, symbol_names
 _ASIDE = frozenset({".git", "Documentation", "tools", "samples", "scripts"})
 # How many functions say what a profile is of.
 _HOTTEST = 20
-_CORE = ("kernel", "mm", "fs", "lib", "net", "arch", "block", "security", "include")
+# Where a kernel spends its time.
+_CORE = frozenset({"kernel", "mm", "fs", "lib", "net", "arch", "block", "security", "include"})
 # More functions than any kernel has.
 _ALL = 1 << 30
 
@@ -214,19 +215,13 @@ def foreign(sampled: Sequence[Sampled], tree: Path, arch: str) -> tuple[str, ...
     # A macro defines a system call, by the rest of its name.
     words = {name.removeprefix("compat_").removeprefix("sys_"): None for name in hottest}
     absent = {word: re.compile(rf"\b{re.escape(word)}\s*[(),]") for word in words}
-    for file in sorted(_files(tree, arch, None), key=_outwards):
+    for file in _files(tree, arch, None, _CORE):
         if 2 * len(absent) <= len(words):
             break
         text = _text(tree / file)
         for word in [each for each in absent if each in text and absent[each].search(text)]:
             del absent[word]
     return tuple(absent) if 2 * len(absent) > len(words) else ()
-
-
-def _outwards(file: str) -> int:
-    """Where a kernel spends its time comes first."""
-    top = file.partition("/")[0]
-    return _CORE.index(top) if top in _CORE else len(_CORE)
 
 
 #: The code of functions, by file and name.
@@ -448,15 +443,18 @@ def _differing(old: Path, new: Path, arch: str, below: Collection[str] | None) -
             yield name
 
 
-def _files(tree: Path, arch: str, below: Collection[str] | None) -> Iterator[str]:
-    """C files: headers anywhere, and others in the directories ``below``."""
+def _files(
+    tree: Path, arch: str, below: Collection[str] | None, first: Collection[str] = ()
+) -> Iterator[str]:
+    """C files: headers anywhere, and others in the directories ``below``; those in directories
+    called ``first`` come before others."""
     for directory, inner, names in os.walk(tree):
         where = Path(directory).relative_to(tree).as_posix()
         if where == ".":
             inner[:] = [name for name in inner if name not in _ASIDE]
         elif where == "arch":
             inner[:] = [name for name in inner if name == arch]
-        inner.sort()
+        inner.sort(key=lambda name: (name not in first, name))
         used = below is None or where in below
         if not used and where.partition("/")[0] == "drivers":
             continue  # a driver's headers are its own

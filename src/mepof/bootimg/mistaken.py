@@ -1,4 +1,4 @@
-"""What people have in place of a boot image, and how the image is got out of it."""
+"""What people have in place of a boot image or of a part of one, and how the image is got out."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _UEFI = "mepof packs Android's images only: install the kernel as a package (`se
 # Linux's fs/ext4/ext4.h, fs/erofs/erofs_fs.h, include/linux/f2fs_fs.h, fs/squashfs/squashfs_fs.h
 # and Documentation/driver-api/early-userspace/buffer-format.rst.
 _KNOWN: tuple[tuple[Magic, tuple[str, str]], ...] = (
+    ((0, BOOT_MAGIC), ("a boot image", _SHOWN)),
+    ((0, VENDOR_MAGIC), ("a boot image", _SHOWN)),
     (magic.ZIP, ("a zip archive", _UNPACK)),
     ((0, b"7z\xbc\xaf\x27\x1c"), ("a 7z archive", _UNPACK)),
     ((0, b"CrAU"), ("the payload of an OTA", "extract its partition `boot` with a payload dumper")),
@@ -64,7 +66,7 @@ _SECTOR = 512
 
 
 def mistaken(data: bytes | memoryview) -> tuple[str, str]:
-    """What a file that is not a boot image is.
+    """What a file is that is not the boot image, or the part of one, that is wanted.
 
     Args:
         data: the file, or its first :data:`HEADER_BYTES` or more.
@@ -86,7 +88,7 @@ def mistaken(data: bytes | memoryview) -> tuple[str, str]:
         what, remedy = _begun(head)
         if what.startswith(_ALONE):
             return f"{what}, compressed with {kind.name}", remedy
-        what = "a boot image" if head.startswith((BOOT_MAGIC, VENDOR_MAGIC)) else what or "data"
+        what = what or "data"
         program = {"lz4-legacy": "lz4", "lzo": "lzop"}.get(kind.name, kind.name)
         return f"{what} compressed with {kind.name}", f"decompress it: `{program} -d`"
     found = _begun(head)

@@ -14,7 +14,6 @@ from mepof.bootimg.device_tree import table_entries, trees_of
 from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
 from mepof.bootimg.image import BootImage, Bytes, write
 from mepof.bootimg.kernel import describe, kernel_of, replaced
-from mepof.bootimg.layout import BOOT_MAGIC, VENDOR_MAGIC
 from mepof.bootimg.mediatek import split, under_same
 from mepof.bootimg.mistaken import mistaken
 from mepof.bootimg.model import read_model
@@ -249,8 +248,6 @@ def _check_ramdisk(path: Path, data: Bytes) -> None:
     """Refuse what is known to be something else."""
     _, data = split(data)
     what = mistaken(data)[0].replace(" without a boot image", "")
-    if bytes(data[: len(BOOT_MAGIC)]) in (BOOT_MAGIC, VENDOR_MAGIC):
-        what = "a boot image"
     if what and not what.startswith(_MAY_BE_RAMDISK):
         raise InputError(
             f"{path} is not a ramdisk, but {what}", "name a cpio archive, compressed or not"

@@ -21,7 +21,7 @@ from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, Output, output_file, print_json
 from mepof.cli.profile_inputs import check_files, check_there, traces_in
 from mepof.cli.profile_renew import renew
-from mepof.cli.stdin import STDIN, STDIN_NAME, spooled
+from mepof.cli.stdin import name_of, spooled
 from mepof.errors import InputError, WorkError
 from mepof.profile.weighted import parse_weighted, whole
 
@@ -142,7 +142,7 @@ def convert(
     inputs = traces_in(inputs)
     check_files(output, inputs, binary, kallsyms, *(modules or []))
     with spooled(inputs) as files, _reading(files) as tell:
-        names = [Path(STDIN_NAME) if given == STDIN else given for given in inputs]
+        names = [Path(name_of(given)) for given in inputs]
         recording = _recording(
             binary, files, input_format, modules, kallsyms, space, events, tell, names
         )
@@ -249,8 +249,8 @@ def merge(
         else:
             done = {"kind": "autofdo", "output": str(output)}
             given = [*zip(paths, weights, strict=True)]
-            given_as = [STDIN_NAME if each.path == STDIN else str(each.path) for each in weighted]
-            done |= json.loads(_engine.merge(given, output, to or "autofdo", names=given_as))
+            names = [name_of(each.path) for each in weighted]
+            done |= json.loads(_engine.merge(given, output, to or "autofdo", names=names))
     if as_json:
         print_json({"schema": "mepof-profile-merge/1", **done})
     else:

@@ -16,6 +16,11 @@ STDIN = Path("-")
 STDIN_NAME = "<stdin>"
 
 
+def name_of(given: Path) -> str:
+    """What messages and provenance call an input."""
+    return STDIN_NAME if given == STDIN else str(given)
+
+
 @contextmanager
 def spooled(inputs: Sequence[Path]) -> Iterator[list[Path]]:
     """The inputs, with a temporary file for standard input, since some formats are read twice, and

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from mepof.errors import WorkError
 from mepof.kernel import companions, outside
-from mepof.kernel.kconfig import ABSENT, MANY, REDUCE, UNMET, Fragments, Setting
+from mepof.kernel.kconfig import ABSENT, MANY, REDUCE, UNMET, Fragments, Setting, reducible
 from mepof.process import run
 
 #: Lists the options of the user's files that did not take effect, beside a kernel.
@@ -104,7 +104,7 @@ def configure(
         remedy = "add the dependency to the fragment, or correct or drop the option"
         if any(setting.is_of_a_fragment() for setting in missing):
             remedy += "; a file of yours drops one of mepof's by `# CONFIG_… is not set`"
-        problems.append((dropped_ones, f"{remedy}; or {REDUCE}" if more else remedy))
+        problems.append((dropped_ones, f"{remedy}; or {REDUCE}" if reducible(missing) else remedy))
     if problems:
         raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
     return text, [*map(why, noted)]

@@ -189,6 +189,12 @@ def paths(name: str, arch: str) -> tuple[Path, ...]:
     return (*below, *(path for path in both if path.is_file()))
 
 
+def reducible(missing: Iterable[Setting]) -> bool:
+    """Whether very many of the options that a kernel does not have are the user's, which alone need
+    not take effect (:data:`REDUCE`)."""
+    return sum(not each.is_ours() for each in missing) > MANY
+
+
 def trees(name: str) -> str | None:
     """What to write where a configuration is named that is a file here, or that a kernel may have
     itself, such as ``tinyconfig``."""

@@ -156,8 +156,8 @@ class Remote:
         """All files below a directory, by their path below it; ``""`` is the whole remote.
 
         Args:
-            denied: gets the directories that may not be read, by their path below it; without it,
-                one is an error.
+            denied: gets the directories that we have no permission to read, by their path below
+                it; without it, one is an error.
 
         Raises:
             WorkError: the server does not say when a file was written.
@@ -180,12 +180,10 @@ class Remote:
         denied: list[str] | None = None,
     ) -> dict[str, T]:
         start = self._at(directory) if directory else self._root
-        unread: list[str] = []
 
-        def listed(fs: Any) -> dict[str, T]:
+        def listed(fs: Any) -> tuple[dict[str, T], list[str]]:
             fs.invalidate_cache()
-            unread.clear()
-            found = self._missing(lambda: _found(fs, start, unread)) or {}
+            found, unread = self._missing(lambda: _found(fs, start)) or ({}, [])
             if unread and denied is None:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), unread[0])
             below = {name[name.index(start) + len(start) + 1 :]: found[name] for name in found}
@@ -194,9 +192,9 @@ class Remote:
                     f"{self.url} does not say how large {unknown[0]} is",
                     "name the directory behind this server, by sftp:// or as it is mounted",
                 )
-            return {name: of(name, info) for name, info in below.items()}
+            return {name: of(name, info) for name, info in below.items()}, unread
 
-        found = self._try(listed)
+        found, unread = self._try(listed)
         if denied is not None:
             denied += (name[len(start) + 1 :] for name in unread)
         return found
@@ -333,18 +331,16 @@ class Remote:
         )
 
 
-def _found(fs: Any, start: str, unread: list[str]) -> dict[str, dict[str, Any]]:
-    """What is known of all files below a directory, by their paths.
-
-    Args:
-        unread: gets the directories that may not be read, which `find` of fsspec leaves out.
-    """
+def _found(fs: Any, start: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What is known of all files below a directory, by their paths; and the directories that we
+    have no permission to read, which `find` of fsspec leaves out."""
     from fsspec import AbstractFileSystem
 
     # A bucket has its own, and no directories.
     if getattr(fs.find, "__func__", None) is not AbstractFileSystem.find:
-        return dict(fs.find(start, detail=True))
-    found = {}
+        return dict(fs.find(start, detail=True)), []
+    found: dict[str, dict[str, Any]] = {}
+    unread: list[str] = []
     pending = [start]
     while pending:
         directory = pending.pop()
@@ -361,7 +357,7 @@ def _found(fs: Any, start: str, unread: list[str]) -> dict[str, dict[str, Any]]:
                 pending += [name] if name != directory else []
             else:
                 found[name] = info
-    return found
+    return found, unread
 
 
 def _said(error: Exception) -> str:

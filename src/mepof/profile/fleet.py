@@ -48,7 +48,7 @@ _FAN_IN = 16
 _MAX_SHOWN = 3
 _COUNTS = "a profile of an instrumented kernel"
 _NO_FILE = "there is no such file any more, or it is not a regular one"
-_DENIED = "it may not be read"
+_DENIED = "permission denied"
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def members(
         weights: by patterns of names, of which the first that fits counts; 1 otherwise.
 
     Returns:
-        The profiles, and the directories that may not be read.
+        The profiles, and the directories that we have no permission to read.
 
     Raises:
         InputError: there are none.
@@ -136,8 +136,8 @@ def members(
         denied += (f"{hidden(url)}/{name}".removesuffix("/") for name in unread)
     if not found and denied:
         raise InputError(
-            f"{', '.join(denied)} may not be read, and there is no profile elsewhere",
-            "let this user read what is to be merged",
+            f"no profiles found: permission denied for {', '.join(denied)}",
+            "give this user permission to read them",
         )
     if not found:
         raise _nothing_in(urls)

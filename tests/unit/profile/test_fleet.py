@@ -209,7 +209,7 @@ def test_a_pipe_and_a_dangling_link_are_refused(fleet: Path, tmp_path: Path) -> 
     assert all("no such file" in each.reason for each in made.refused)
 
 
-def test_what_may_not_be_read_is_refused_by_name_and_merged_when_it_may(
+def test_what_cannot_be_read_is_refused_by_name_and_merged_when_it_can(
     fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     denied = {str(fleet / "rack1"), str(fleet / "rack0/0003.afdo")}
@@ -231,14 +231,14 @@ def test_what_may_not_be_read_is_refused_by_name_and_merged_when_it_may(
     done = command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
     assert done["profiles"] == 99
     assert done["refused"] == [
-        {"name": f"{fleet}/rack1", "reason": "it may not be read"},
-        {"name": "rack0/0003.afdo", "reason": "it may not be read"},
+        {"name": f"{fleet}/rack1", "reason": "permission denied"},
+        {"name": "rack0/0003.afdo", "reason": "permission denied"},
     ]
     denied.clear()
     done = command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
     assert (done["profiles"], done["refused"]) == (150, [])
     denied.add(str(fleet))
-    with pytest.raises(InputError, match="may not be read, and there is no profile elsewhere"):
+    with pytest.raises(InputError, match="no profiles found: permission denied for "):
         command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
 
 
