@@ -457,3 +457,16 @@ def test_an_interrupt_ends_the_work_and_leaves_nothing(
         signal.signal(signal.SIGINT, before)
     assert calls == 1
     assert list(tmp_path.iterdir()) == [large]
+
+
+def test_other_tools_find_a_program_in_perf_data(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    perf = shutil.which("perf")
+    if perf is None:
+        pytest.skip("perf is not installed")
+    recording = tmp_path / "perf.data"
+    converted(program, record, "perf-data", recording)
+    words = [perf, "script", "-i", str(recording), "-F", "event,ip,sym"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert {tuple(line.split()[::2]) for line in shown.splitlines()} == {("cycles:u:", "hot")}

@@ -31,11 +31,7 @@ fn write(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Result<(), Fa
         return Err(Fault::unreadable(&input.path, what));
     }
     let space = reading.request.space;
-    let event = RecordedEvent {
-        excludes_kernel: space == Space::User,
-        excludes_user: space != Space::User,
-        ..recorded_event(&input.facts)
-    };
+    let event = recorded_event(&input.facts, space);
     let description = PerfHeader {
         machine: input.facts.machine.or_else(|| binary_machine(reading)),
         cpu: input.facts.cpu.clone().unwrap_or_default(),
@@ -66,22 +62,20 @@ fn write(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Result<(), Fa
 }
 
 /// The event that the samples are of, by perf's name where it has one.
-fn recorded_event(facts: &Facts) -> RecordedEvent {
-    let kernel = RecordedEvent::kernel_branches(1);
-    let Some(event) = facts.events.iter().find(|event| event.branch_stack) else { return kernel };
+fn recorded_event(facts: &Facts, space: Space) -> RecordedEvent {
+    let (all, side) = match space {
+        Space::Kernel | Space::GuestKernel => (RecordedEvent::kernel_branches(1), 'k'),
+        Space::User => (RecordedEvent::user_branches(1), 'u'),
+    };
+    let Some(event) = facts.events.iter().find(|event| event.branch_stack) else { return all };
     // PERF_COUNT_HW_BRANCH_INSTRUCTIONS: 4, PERF_COUNT_HW_INSTRUCTIONS: 1, of
     // include/uapi/linux/perf_event.h.
     let (name, config) = match &*event.name {
-        "taken branches" => ("branches:k", 4),
-        "instructions" => ("instructions:k", 1),
-        name => (name, kernel.config),
+        "taken branches" => (format!("branches:{side}"), 4),
+        "instructions" => (format!("instructions:{side}"), 1),
+        name => (name.to_owned(), all.config),
     };
-    RecordedEvent {
-        name: name.to_owned(),
-        config,
-        period: event.period.unwrap_or(kernel.period),
-        ..kernel
-    }
+    RecordedEvent { name, config, period: event.period.unwrap_or(all.period), ..all }
 }
 
 fn binary_machine(reading: &Reading<'_>) -> Option<Machine> {

@@ -65,6 +65,17 @@ impl RecordedEvent {
         }
     }
 
+    /// All taken branches of programs, by hardware cycles.
+    pub fn user_branches(id: u64) -> Self {
+        Self {
+            name: "cycles:u".to_owned(),
+            excludes_kernel: true,
+            excludes_user: false,
+            branches: Some(branch::USER | branch::ANY),
+            ..Self::kernel_branches(id)
+        }
+    }
+
     pub(super) fn sample_type(&self) -> u64 {
         let fields = sample::IP | sample::TID | sample::TIME | sample::CPU | sample::PERIOD;
         let stack = if self.branches.is_some() { sample::BRANCH_STACK } else { 0 };

@@ -13,6 +13,9 @@ const MAX_DEPTH: usize = 2000;
 /// No branch trace has one stack more often than this, and each takes a record.
 const MAX_REPEATS: u64 = 1 << 24;
 
+/// Whose samples and mappings of programs are: the inputs do not always say.
+pub(super) const PROCESS: u32 = 1;
+
 /// Writes samples of one event and space, in order; so it is read into on one thread.
 ///
 /// A stack with a gap is written as several samples, one for each part: a reader that skips
@@ -53,7 +56,7 @@ impl<'a, W: Write> Samples<'a, W> {
             address,
             space: self.space,
             time: sample.time.unwrap_or_default(),
-            process: (1, 1),
+            process: (PROCESS, PROCESS),
             cpu: 0,
             branches: branches.get(..MAX_DEPTH).unwrap_or(branches),
         };

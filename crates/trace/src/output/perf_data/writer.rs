@@ -6,6 +6,7 @@ use zstd::zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, get_error_name};
 use super::bytes::Bytes;
 use super::header::{ATTR_SIZE, attr, cpumode, features, ids, section};
 use super::recorded::{Compression, PerfHeader, RecordedMapping, RecordedSample};
+use super::samples::PROCESS;
 use crate::input::perf_data::cursor::ByteOrder;
 use crate::input::perf_data::format::{
     EVENT_UPDATE_NAME, FILE_HEADER, MAGIC, PIPE_HEADER, RECORD_HEADER, branch, entry, feature,
@@ -188,9 +189,13 @@ impl<W: Write> Writer<W> {
     /// Writes where a binary was mapped.
     pub fn mapping(&mut self, mapping: &RecordedMapping<'_>) -> io::Result<()> {
         let mut body = Bytes::new(self.order);
-        let process = if mapping.space == Space::Kernel { u32::MAX } else { 0 };
+        let (process, thread) = match mapping.space {
+            Space::Kernel => (u32::MAX, 0),
+            Space::GuestKernel => (0, 0),
+            Space::User => (PROCESS, PROCESS),
+        };
         body.u32(process);
-        body.u32(0);
+        body.u32(thread);
         body.u64(mapping.start.0);
         body.u64(mapping.size);
         body.u64(mapping.offset);
