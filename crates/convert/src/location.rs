@@ -191,12 +191,16 @@ pub fn place(
     let (located, differs) = locate_any_build(facts, space, binary, kallsyms);
     match located {
         Ok(located) => Ok(Placed { placement: located.placement, doubt: differs }),
-        Err(doubt @ (LocateError::NoKernelMapping | LocateError::OtherKernel { .. })) => {
-            Ok(match found_by_branches(&doubt, binary, || sources) {
-                Some(placement) => Placed { placement, doubt: None },
-                None => Placed { placement: linked(binary), doubt: Some(doubt) },
-            })
-        }
+        Err(error @ LocateError::NotMapped { .. }) if binary.is_relocatable() => Err(error),
+        Err(
+            doubt @ (LocateError::NoKernelMapping
+            | LocateError::OtherKernel { .. }
+            | LocateError::NoSymbols { .. }
+            | LocateError::NotMapped { .. }),
+        ) => Ok(match found_by_branches(&doubt, binary, || sources) {
+            Some(placement) => Placed { placement, doubt: None },
+            None => Placed { placement: linked(binary), doubt: Some(doubt) },
+        }),
         Err(error) => Err(error),
     }
 }

@@ -126,7 +126,8 @@ pub enum LocateError {
     },
     /// No such module or program in the input.
     #[error(
-        "{name} was not loaded while recording, or the input does not say where; it has: {known}"
+        "{name} was not loaded while recording, or the input does not say where: it has {known}; \
+         text says it if it was printed with `perf script --show-mmap-events`"
     )]
     NotMapped {
         /// The module or program.
@@ -480,7 +481,7 @@ fn without_shared(
 /// Some of the names, for an error.
 fn listed(names: impl Iterator<Item = impl Into<String>>) -> String {
     let names: Vec<String> = names.take(20).map(Into::into).collect();
-    if names.is_empty() { "nothing of the kind".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no such binary".to_owned() } else { names.join(", ") }
 }
 
 fn program(

@@ -85,3 +85,15 @@ def test_a_heatmap_of_nothing_but_other_code_is_refused(
 def test_a_picture_of_another_kind_is_refused(program: Path, record: Path) -> None:
     error = failed("heatmap", "--binary", program, "--input", record, "-o", "heat.gif")
     assert ".png" in (error.remedy or "")
+
+
+def test_a_program_that_ran_where_it_was_linked_needs_no_mapping(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    _, *samples = record.read_text().splitlines(keepends=True)
+    bare = tmp_path / "perf.txt"
+    bare.write_text("".join(samples))
+    words = ("--binary", program, "--space", "user", "-o", tmp_path / "heat.svg")
+    document = done("heatmap", *words, "--input", bare)
+    assert document["functions"][0]["name"] == "hot"
+    assert "--show-mmap-events" in document["doubt"]
