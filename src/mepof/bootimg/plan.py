@@ -61,6 +61,7 @@ class Plan:
         regions: as the headers have them.
         problems: of these, a sentence each; none if the image can be loaded as it is.
         addresses: for every region, at which nothing overlaps; empty if there are none.
+        kept: the address of the tags in the header, which stays where nothing is loaded there.
         moved: the regions that are elsewhere than the headers have them.
         largest_kernel: bytes of memory that a kernel can take beside the other parts.
         kernel_size: bytes of memory that this one takes.
@@ -72,6 +73,7 @@ class Plan:
     regions: tuple[Region, ...]
     problems: tuple[str, ...]
     addresses: dict[str, int]
+    kept: dict[str, int]
     moved: tuple[str, ...]
     largest_kernel: int
     kernel_size: int
@@ -121,7 +123,9 @@ def plan(images: Sequence[BootImage], model: Model) -> Plan:
     known = not model.compressions or kernel.compression in model.compressions
     unknown = None if known else kernel.compression
     size = regions[0].size
-    return Plan(regions, problems, addresses, moved, largest, size, image_size, unknown)
+    has_tags = "tags_address" in header.fields and all(r.name != "tags" for r in regions)
+    kept = {"tags": header.number("tags_address")} if has_tags else {}
+    return Plan(regions, problems, addresses, kept, moved, largest, size, image_size, unknown)
 
 
 def _header(images: Sequence[BootImage]) -> BootImage:
@@ -136,6 +140,12 @@ def _header(images: Sequence[BootImage]) -> BootImage:
 
 def _kernel(images: Sequence[BootImage]) -> Bytes:
     """The section of the kernel."""
+    for name in ("kernel", "vendor_ramdisk"):
+        if sum(bool(image.section(name)) for image in images) > 1:
+            raise InputError(
+                f"more than one of the images has a {name}",
+                "name the images that are loaded together: plan boot.img and recovery.img apart",
+            )
     section = next((i.section("kernel") for i in images if i.section("kernel")), None)
     if section is None:
         raise InputError("none of the images has a kernel", "name boot.img as well")

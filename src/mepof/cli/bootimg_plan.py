@@ -29,13 +29,18 @@ def plan_document(plan: Plan, base: int, fits: Sequence[Fit]) -> dict[str, Any]:
         ],
         "base": base,
         "addresses": plan.addresses,
-        "offsets": {name: address - base for name, address in plan.addresses.items()},
+        "offsets": {name: at - base for name, at in _all(plan).items()},
         "moved": plan.moved,
         "kernel_size": plan.kernel_size,
         "largest_kernel": plan.largest_kernel,
         "partitions": [{**asdict(each), "excess": each.excess} for each in fits],
         "instrument": _size(limit) if (limit := _limit(plan, fits)) else None,
     }
+
+
+def _all(plan: Plan) -> dict[str, int]:
+    """Every address, since `mkbootimg --base` moves those that it is not told."""
+    return plan.addresses | plan.kept
 
 
 def _limit(plan: Plan, fits: Sequence[Fit]) -> int | None:
@@ -64,7 +69,8 @@ def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
     elif plan.fits:
         yield f"nothing overlaps with other addresses of: {', '.join(plan.moved)}"
         yield from (f"  {name}_address = {at:#x}" for name, at in plan.addresses.items())
-        offsets = (f"--{name}_offset {at - base:#x}" for name, at in plan.addresses.items())
+        # With `=`, since one below the base is negative.
+        offsets = (f"--{name}_offset={at - base:#x}" for name, at in _all(plan).items())
         yield f"  mkbootimg --base {base:#x} {' '.join(offsets)}"
     else:
         yield (

@@ -67,6 +67,7 @@ def test_an_instrumented_kernel_that_outgrew_its_space_moves_the_ramdisk(
         "by 1 bytes",
     )
     assert found.moved == ("ramdisk",)
+    assert found.kept == {"tags": plain.number("tags_address")}
     assert found.addresses["ramdisk"] == 0x80F01000
 
 
@@ -118,6 +119,11 @@ def test_images_of_version_4_are_planned_together(boot_image: bytes, model: Mode
     vendor = replace(image(boot_image, MIB), sections={})
     with pytest.raises(InputError, match="none of the images has a kernel"):
         plan([vendor], model)
+
+
+def test_two_images_of_a_kind_are_not_loaded_together(boot_image: bytes, model: Model) -> None:
+    with pytest.raises(InputError, match="more than one of the images has a kernel"):
+        plan([image(boot_image, MIB)] * 2, model)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -179,7 +179,7 @@ partitions = { boot = 1048576 }
     ("in_memory", "status", "said"),
     [
         (8 << 20, 0, "nothing overlaps with other addresses of: kernel"),
-        (20 << 20, 0, "mkbootimg --base 0x10000000 --kernel_offset 0x200000 --ramdisk_offset 0x"),
+        (20 << 20, 0, "mkbootimg --base 0x10000000 --kernel_offset=0x200000 --ramdisk_offset=0x"),
         (48 << 20, 1, "no addresses fit: the kernel takes 50331648 bytes of memory, 1"),
     ],
 )
@@ -190,6 +190,8 @@ def test_a_plan_says_where_things_go(
     Path("new").write_bytes(arm64_kernel(in_memory=in_memory))
     ended, out, _ = mepof("plan", str(boot), "--model", "model.toml", "--kernel", "new")
     assert (ended, said in out) == (status, True), out
+    # `--base` moves every address that is not given.
+    assert ("mkbootimg" in out) == ("--tags_offset=0x" in out) == (status == 0)
     ended, out, _ = mepof("plan", str(boot), "--model", "model.toml", "--kernel", "new", "--json")
     document = json.loads(out)
     assert (ended, document["fits"]) == (status, status == 0)
