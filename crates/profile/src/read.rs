@@ -16,7 +16,8 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, Format), ReadError> {
 /// LLVM's indexed form, and its raw form of 64-bit programs in either byte order.
 const COUNTS: [&[u8]; 3] = [b"\xfflprofi\x81", b"\xfflprofr\x81", b"\x81rforpl\xff"];
 
-const INSTRUMENTED: &str = "a profile of an instrumented kernel: name it NAME.profdata";
+const INSTRUMENTED: &str =
+    "a profile of an instrumented kernel: use it with `pgo`, by the name of NAME.profdata";
 
 fn foreign(bytes: &[u8]) -> ReadError {
     let is_counts = COUNTS.iter().any(|magic| bytes.starts_with(magic));

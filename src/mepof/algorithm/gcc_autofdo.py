@@ -35,6 +35,9 @@ _ALL = 2**31
 # What a compiler reads, by the first version that does: from 13 on, the blocks of a line are told
 # apart.
 _FORMS = {16: "gcov-16", 13: "gcov-13", 12: "gcov"}
+# The version behind the magic, without which the compiler stops: AUTO_PROFILE_VERSION of
+# gcc/auto-profile.cc.
+_READ = {"gcov-16": 3, "gcov-13": 2, "gcov": 2}
 # From then on, what is not in the profile is cold if nothing is said of it.
 _FIRST_COLD = 16
 
@@ -75,6 +78,16 @@ class GccAutoFdo(Branches):
             raise InputError(
                 f"{files[_FILE]} is a profile for Clang, not for GCC",
                 "collect it with `gcc-autofdo`",
+            )
+        if tools is None:
+            return
+        with files[_FILE].open("rb") as file:
+            version = int.from_bytes(file.read(8)[4:], "little")
+        toolchain = tools.toolchain
+        if version != _READ[form := _form(toolchain)]:
+            raise InputError(
+                f"{files[_FILE]} is for another version of GCC than {toolchain.name}",
+                f"convert it with `mepof profile merge {files[_FILE]} --to {form} -o NAME.gcov`",
             )
 
     def use(self, profile: Path, build: Use) -> BuildAddition:

@@ -35,7 +35,7 @@ UNREADABLE = "it must be whole, and of a kernel that was built by the same compi
 _OTHERS = {
     b"PERFILE2": "convert it with `mepof profile convert`",
     # SPMagic of SampleProf.h for the extensible binary format, in LEB128.
-    b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8": "name it NAME.afdo: the suffix says the algorithm",
+    b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8": "use it with `autofdo`, by the name of NAME.afdo",
 }
 _MAGIC = {_INDEXED, *_RAW, *(raw[::-1] for raw in _RAW)}
 # Of the text form of `llvm-profdata merge --text`: what was counted, or a comment that it writes.

@@ -192,3 +192,14 @@ def test_a_profile_for_clang_is_refused(tmp_path: Path) -> None:
     _engine.merge([(profile / FILE, 1)], other, "autofdo")
     with pytest.raises(InputError, match="is a profile for Clang, not for GCC"):
         ALGORITHM.check_profile({FILE: other}, None)
+
+
+def test_a_profile_for_another_version_of_gcc_is_refused(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, "hot:2:2\n 1: 2\n")
+    newer = tmp_path / "newer.gcov"
+    _engine.merge([(profile / FILE, 1)], newer, "gcov-16")
+    with pytest.raises(InputError, match="is for another version of GCC than gcc") as caught:
+        ALGORITHM.check_profile({FILE: newer}, TOOLS)
+    assert "--to gcov -o" in str(caught.value.remedy)
+    ALGORITHM.check_profile({FILE: newer}, Tools(Other("-16", "16.1"), TOOLS.run))
+    ALGORITHM.check_profile({FILE: newer}, None)

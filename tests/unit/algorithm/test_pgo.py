@@ -156,7 +156,7 @@ def test_the_error_for_an_unreadable_profile_names_the_usual_cause(tmp_path: Pat
     ("head", "remedy"),
     [
         (b"PERFILE2", "mepof profile convert"),
-        (b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8", "name it NAME.afdo"),
+        (b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8", "use it with `autofdo`, by the name of NAME.afdo"),
         (b"text", "text too, is named NAME.afdo"),
     ],
 )
