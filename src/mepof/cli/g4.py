@@ -41,7 +41,7 @@ def fmt(
         raise WrongProgram(render(parsed.diagnostics, source))
     text = format_program(parsed.program)
     if not write:
-        typer.echo(text, nl=False)
+        typer.echo(text.encode(), nl=False)  # as a file, whatever the locale
     elif text != source.text:
         _replace(program, text)
 

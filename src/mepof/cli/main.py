@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -106,6 +107,9 @@ def guarded(command: typer.Typer, name: str) -> None:
         sys.exit(Interrupted.exit_status)
     except BrokenPipeError:
         sys.exit(0)
+    except SystemExit as error:
+        # The libraries make a failure of a broken pipe.
+        sys.exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)
     except Exception as error:
         if means_full(error):  # a full disk behind anything else is named where it is used
             tell(StoreFull("no space left for the output", "free some, and run it again"))
@@ -127,6 +131,7 @@ def _drop_output() -> None:
 def main() -> None:
     """Entry point of ``mepof``."""
     first = (_words_to_complete() or sys.argv)[1:2]
+    _make_output_lenient()
     try:
         if first and first[0] in ("--install-completion", "--show-completion"):
             check_shell()
@@ -138,6 +143,14 @@ def main() -> None:
     except KeyboardInterrupt:  # modules take seconds to import on a busy machine
         sys.exit(Interrupted.exit_status)
     guarded(app, "mepof")
+
+
+def _make_output_lenient() -> None:
+    """Have standard output take characters that the locale lacks, and be there if it was closed."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    elif sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _words_to_complete() -> list[str]:

@@ -33,6 +33,8 @@ from mepof.steps import BODIES
 from mepof.suite.cases import guest_additions
 from mepof.toolchain.protocol import TOOLCHAINS
 
+_MAKES_NOTHING = "add a statement, such as `opt SOURCE pgo rand kbench.`"
+
 
 class WrongProgram(InputError):
     """A program with errors; the message is the rendered diagnostics."""
@@ -133,12 +135,16 @@ def plan_of(
 
     Raises:
         WrongProgram: it has errors.
-        InputError: a file is missing, or is not what its statement needs.
+        InputError: it makes nothing; a file is missing, or is not what its statement needs.
     """
     program, plan, words = _compiled(source, perf_data)
+    if not plan.steps and runs:
+        raise InputError(f"{source.name} makes nothing", _MAKES_NOTHING)
     if found := [*_missing(program, plan, Path(source.name).parent)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
+    if not plan.steps:
+        warn(f"{source.name}: warning: it makes nothing\n  help: {_MAKES_NOTHING}")
     doubts = [*lacking(program, words), *unbootable(program, words)]
     if not runs:
         doubts += _refused_here(program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ from mepof.device import flashing
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.executor.protocol import Finished
 from mepof.plan.explain import Explanation
+from mepof.plan.journal import Journal
 from mepof.report import write_report
 
 APP_FAILED = "the app `Redis` failed: the action entry did not write 'OK'"
@@ -49,6 +51,47 @@ def test_a_full_disk_behind_standard_output_is_no_bug() -> None:
     assert done.stderr == (
         "mepof: no space left for the output\n  help: free some, and run it again\n"
     )
+
+
+def test_characters_that_a_locale_lacks_are_replaced_but_not_in_files(tmp_path: Path) -> None:
+    write_report(report(measurement("plain"), measurement()), tmp_path)
+    (tmp_path / "p.g4").write_text("# \u2192\nset seed 1.\n", encoding="utf-8")
+
+    def said(*words: str) -> bytes:
+        code = "from mepof.cli.main import main; main()"
+        return subprocess.run(
+            [sys.executable, "-c", code, *words],
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+
+    assert b"?" in said("report", str(tmp_path))
+    assert "\u2192".encode() in said("g4", "fmt", str(tmp_path / "p.g4"))
+    assert said("report", str(tmp_path), "--to", "markdown").decode()
+
+
+def test_a_reader_that_stops_early_is_no_failure(tmp_path: Path) -> None:
+    write_report(report(measurement("plain"), measurement()), tmp_path)
+    code = "from mepof.cli.main import main; main()"
+    words = [sys.executable, "-c", code, "report", str(tmp_path)]
+    read, write = os.pipe()
+    os.close(read)
+    for more in ([], ["--json"], ["--to", "junit"]):
+        assert subprocess.run(words + more, stdout=write, check=False).returncode == 0
+    os.close(write)
+
+
+@pytest.mark.parametrize("words", ["--version", "doctor --json"])
+def test_standard_output_may_be_closed(words: str) -> None:
+    code = "from mepof.cli.main import main; main()"
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {words} >&-', sys.executable, code],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
 
 
 WRONG_PROGRAMS = [
@@ -139,7 +182,10 @@ def test_a_wrong_call_is_refused_in_one_line_with_a_remedy(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], what: str
 ) -> None:
     instant(monkeypatch)
-    program(tmp_path, f"recomp /nowhere {kernel(tmp_path)}.\n" if "--out" not in words else "")
+    program(
+        tmp_path,
+        "eval ./k.img pipe.\n" if "--out" in words else f"recomp /nowhere {kernel(tmp_path)}.\n",
+    )
     (tmp_path / "k.img").write_bytes(bz_image())
     (tmp_path / "arm64.img").write_bytes(arm64_image())
     (tmp_path / "vmlinux").write_bytes(elf(62))
@@ -468,14 +514,6 @@ def test_an_estimate_says_what_it_does_not_know() -> None:
     assert "about 2 h 05 min " in estimate([explanation("boot", 7500.0)])
 
 
-def test_an_empty_program_runs_to_its_end(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    instant(monkeypatch)
-    found = one_document(shell("run", program(tmp_path, "# nothing\n"), "--json"))
-    assert found["steps"] == {}
-
-
 def test_g4cc_and_g4_plan_give_the_same_plan(shell: Shell, tmp_path: Path) -> None:
     path = program(tmp_path, "eval /sys/out/opt.img file;pipe.")
     printed = one_document(shell("g4", "plan", path))
@@ -491,7 +529,7 @@ def test_fmt_prints_or_rewrites(shell: Shell, tmp_path: Path) -> None:
     assert path.read_text() == "set   seed 1."
     assert shell("g4", "fmt", "-w", path) == Answer(0, "", "")
     assert path.read_text() == "set seed 1.\n"
-    assert shell("g4", "check", path) == Answer(0, "", "")
+    assert shell("g4", "check", path).status == 0
 
 
 @pytest.mark.parametrize("words", [[], ["g4"]])
@@ -518,6 +556,32 @@ def test_a_report_is_printed_for_other_tools(
     answer = shell("report", str(tmp_path), "--to", form)
     assert (answer.status, answer.err) == (0, "")
     assert answer.out.startswith(start)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_report_of_an_earlier_run_is_not_that_of_the_last(
+    shell: Shell, tmp_path: Path, earlier: bool
+) -> None:
+    if earlier:
+        write_report(report(measurement("plain"), measurement()), tmp_path)
+        os.utime(tmp_path / "report.json", (0, 0))
+    journal = Journal(tmp_path)
+    journal.write("run", program="", seed=0, tools={}, versions={}, store="/s", cores=1)
+    assert "which is under way" in shell("report", str(tmp_path)).err
+    journal.write("end", state="failed", message="it does not build")
+    journal.close()
+    answer = shell("report", str(tmp_path), "--to", "junit")
+    assert (answer.status, answer.out) == (WorkError.exit_status, "")
+    assert "which failed: it does not build" in answer.err
+    assert ("the report of an earlier run is" in answer.err) == earlier
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "set seed 1.\n"])
+def test_a_program_that_makes_nothing_is_refused(shell: Shell, text: str) -> None:
+    Path("p.g4").write_text(text)
+    assert_refused(shell("run", "p.g4"), "p.g4 makes nothing")
+    answer = shell("g4", "check", "p.g4")
+    assert (answer.status, "p.g4: warning: it makes nothing" in answer.err) == (0, True)
 
 
 @pytest.mark.parametrize(
