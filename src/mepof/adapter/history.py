@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from mepof.adapter.feed.protocol import Release, branch_of
-from mepof.errors import InputError, WorkError
+from mepof.errors import InputError, StoreFull, WorkError
 
 #: ``earlier``: was there when watching began. ``new`` and ``retry`` are to be processed;
 #: ``running`` was, when its watcher ended.
@@ -126,6 +126,8 @@ class History:
                 database.executescript(_SCHEMA)
         except OSError as error:
             raise InputError(f"the history {path} cannot be used: {error.strerror}") from error
+        except StoreFull:
+            raise
         except WorkError as error:
             raise InputError(error.message, error.remedy) from error
 
@@ -253,7 +255,8 @@ class History:
             )
 
     def again(self, name: str, now: str, follows: Collection[str] | None = None) -> int:
-        """Process what was held back under a name again; returns how many releases those are.
+        """Process again what was held back under a name, waits to be tried again, or is from before
+        the watch began; returns how many releases those are.
 
         Args:
             follows: of which alone; None is all.
@@ -355,9 +358,11 @@ class History:
                 with database:
                     yield database
         except sqlite3.DatabaseError as error:
+            said = f"the history {self.path} cannot be used: {error}"
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise StoreFull(said, "free some space") from error
             raise WorkError(
-                f"the history {self.path} cannot be used: {error}",
-                "free some space, or remove the file if it is damaged: what is published stays",
+                said, "remove the file if it is damaged: what is published stays"
             ) from error
 
 

@@ -137,9 +137,14 @@ class Task:
         """The directory that holds what is published."""
         return self.directory / "published"
 
+    @property
+    def history_file(self) -> Path:
+        """The file of :meth:`history`, which makes it."""
+        return self.directory / "history.sqlite"
+
     def history(self) -> History:
         """What was seen and done."""
-        return History(self.directory / "history.sqlite")
+        return History(self.history_file)
 
     def formats(self, plan: Plan | None = None) -> set[str]:
         """The formats of the packages that its program makes, with ``home`` as the working

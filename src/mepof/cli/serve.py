@@ -80,12 +80,15 @@ def serve(
         raise InputError(f"{programs} is not a directory", "name one that holds programs")
     if key is not None and certificate is None:
         raise InputError("--key is for --certificate", "give both")
+    here = Store(store or default_store())
+    if here.root.exists() and not here.root.is_dir():
+        raise InputError(f"{here.root} is not a directory", "name a store with --store")
     # Taken out of the environment, which the runs that are started here inherit.
     given = os.environ.pop(_VARIABLE, None)
     secret = _token(given) if token or not is_loopback(host) else None
     site = Site(
         directory.absolute(),
-        Store(store or default_store()),
+        here,
         Sessions(secret),
         programs.resolve() if programs else None,
         may_start=not read_only,

@@ -36,8 +36,10 @@ def push(store: StoreRoot = None, shared_store: Shared = None, as_json: Json = F
     """
     from mepof.plan.shared import SharedStore
 
+    remote = _remote(shared_store)
+    root = _opened(store or default_store()).root
     # What it would note ends this command, as an error.
-    local = SharedStore(store or default_store(), _remote(shared_store), lambda note: None)
+    local = SharedStore(root, remote, lambda note: None)
     local.open()
     local.check_remote()
     pushed = known = 0

@@ -37,6 +37,7 @@ _MEPOF = (
     "from mepof.process import end_with; end_with({parent}); "
     "from mepof.cli.main import main; main()"
 )
+_NOTHING_SEEN = "no release has been seen yet"
 # After an error that is not of a release: a full disk, a damaged history.
 _PAUSE_SECONDS = 600.0
 
@@ -61,7 +62,11 @@ def watch(
     ] = None,
     again: Annotated[
         str | None,
-        typer.Option("--again", help="Process again a release that was held back.", metavar="NAME"),
+        typer.Option(
+            "--again",
+            help="Process a release that was held back, or is earlier, again.",
+            metavar="NAME",
+        ),
     ] = None,
     executor: Where = "local",
     store: StoreRoot = None,
@@ -79,7 +84,12 @@ def watch(
     if (as_json or release) and not history:
         option = "--json" if as_json else "--release"
         raise InputError(f"`{option}` is for `--history`", "add --history")
+    if again is not None and history:
+        raise InputError("`--history` processes nothing", "leave it out, or --again")
     if history:
+        if not task.history_file.exists():
+            _say(_NOTHING_SEEN)
+            return
         _print(task.history(), release, as_json)
         return
     # The working directory changes below.
@@ -172,8 +182,8 @@ def _process_again(task: Task, name: str) -> None:
         )
     known = [entry.name for entry in held]
     raise InputError(
-        f"no release `{name}` was held back",
-        f"these were: {', '.join(known[-5:])}" if known else "--history lists all",
+        f"no release `{name}` was held back, or is earlier",
+        f"these were held back: {', '.join(known[-5:])}" if known else "--history lists all",
     )
 
 
@@ -193,7 +203,7 @@ def _print(history: History, release: str | None, as_json: bool) -> None:
         print_json({"schema": "mepof-watch-history/1", "releases": releases})
         return
     if not entries:
-        _say("no release has been seen yet")
+        _say(_NOTHING_SEEN)
     for entry in entries:
         line = f"{entry.seen_at}  {entry.follow}  {entry.name}  {entry.state}  {entry.reason}"
         print(line.rstrip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -25,8 +26,15 @@ def stop_on_signals(cancel: threading.Event) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
+    stopping = False
+
     def stop(number: int, frame: FrameType | None) -> None:
-        restore()
+        # Signals that have arrived together find this handler, not what it was before.
+        nonlocal stopping
+        if stopping:
+            restore()
+            os.kill(os.getpid(), number)
+        stopping = True
         cancel.set()
 
     for number in numbers:

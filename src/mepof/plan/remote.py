@@ -257,7 +257,8 @@ class Remote:
                         fs.rm_file(made)
                 if means_full(error) or getattr(error, "status", None) == _FULL_STATUS:
                     raise RemoteDenied(
-                        f"{self.url} has no space left", "free some there: `mepof store clean`"
+                        f"{self.url} has no space left",
+                        f"free some there: `mepof store clean --shared-store {self.url}`",
                     ) from error
                 raise
 

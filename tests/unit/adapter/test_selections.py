@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from contextlib import nullcontext
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from mepof.adapter.history import History
-from mepof.errors import InputError, Interrupted, WorkError
+from mepof.errors import InputError, Interrupted, StoreFull, WorkError
 
 from .conftest import Mepof
 from .world import FILE, World, events
@@ -169,6 +170,29 @@ def test_a_history_that_cannot_be_used_is_one_error(world: World) -> None:
     with pytest.raises(InputError, match="cannot be used: file is not a database") as caught:
         world.round()
     assert caught.value.message.count("cannot be used") == 1
+
+
+def test_a_full_disk_is_not_the_histories_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    def connect(*words: object, **options: object) -> sqlite3.Connection:
+        raise full
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(StoreFull, match="database or disk is full") as caught:
+        History(tmp_path / "history.sqlite")
+    assert caught.value.remedy == "free some space"
+
+
+def test_the_history_of_what_was_never_watched_is_not_made(world: World, mepof: Mepof) -> None:
+    answer = mepof("watch", "watch.toml", "--history")
+    assert (answer.status, answer.err) == (0, "no release has been seen yet\n")
+    assert not (world.root / "out").exists()
+    answer = mepof("watch", "watch.toml", "--history", "--again", "v6.12.2")
+    assert (answer.status, "`--history` processes nothing" in answer.err) == (2, True)
 
 
 def test_a_feed_that_fails_is_asked_ever_more_rarely(world: World) -> None:

@@ -98,6 +98,8 @@ def test_nothing_is_removed_from_what_is_not_a_store(tmp_path: Path, there: bool
             name(shared_store=str(repository))
     with pytest.raises(InputError, match="is not a store"):
         command.clean(repository)
+    with pytest.raises(InputError, match="is not a store"):
+        command.push(repository, str(tmp_path / "shared"))
     assert (repository / "objects/pack/pack-1.pack").exists() == there
 
 

@@ -371,6 +371,7 @@ def test_a_full_remote_is_named(team: Team, monkeypatch: pytest.MonkeyPatch) -> 
     flaky(monkeypatch, lambda name: OSError(28, "No space left") if name == "put_file" else None)
     assert len(team.first.run().steps) == 4
     assert any("has no space left" in note for note in team.first.notes)
+    assert any("clean --shared-store" in note for note in team.first.notes)
     assert list((team.shared).rglob("*.part")) == []
 
 
