@@ -118,12 +118,7 @@ fn what_perf_prints_is_read() {
     let program = compile(&directory.0, &[]);
     let binary = Binary::open(&program).unwrap();
     let section = binary.sections().iter().find(|section| section.name == ".text").unwrap();
-    let events = vec![RecordedEvent {
-        name: "cycles:u".to_owned(),
-        excludes_kernel: true,
-        excludes_user: false,
-        ..RecordedEvent::kernel_branches(1)
-    }];
+    let events = vec![RecordedEvent::user_branches(1)];
     let recorded = Recorded { machine: Some(Machine::X86_64), events, ..Recorded::default() };
     let file = fs::File::create(directory.0.join("perf.data")).unwrap();
     let mut writer = Writer::file(file, recorded, Compression::None).unwrap();
@@ -148,7 +143,7 @@ fn what_perf_prints_is_read() {
         };
         let branches: Vec<BranchEntry> = stack.iter().map(entry).collect();
         let address = branches[0].to;
-        let (time, process, cpu, space) = (1, (0, 0), 0, Space::User);
+        let (time, process, cpu, space) = (1, (1, 1), 0, Space::User);
         let branches = &branches;
         writer
             .sample(&RecordedSample { event: 0, address, space, time, process, cpu, branches })

@@ -186,7 +186,7 @@ impl<W: Write> Writer<W> {
         self.record(record::SAMPLE, cpumode(sample.space), &body.bytes)
     }
 
-    /// Writes where a binary was mapped.
+    /// Writes where a binary was mapped; a program in process 1.
     pub fn mapping(&mut self, mapping: &RecordedMapping<'_>) -> io::Result<()> {
         let mut body = Bytes::new(self.order);
         let (process, thread) = match mapping.space {
