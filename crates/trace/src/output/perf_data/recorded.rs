@@ -6,6 +6,9 @@ use mepof_machine::Machine;
 use crate::input::perf_data::format::{branch, sample};
 use crate::{BranchEntry, Space};
 
+/// Whose samples and mappings of programs are: the inputs do not always say.
+pub(super) const PROCESS: u32 = 1;
+
 /// What a perf.data says of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct PerfHeader {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use mepof_address::RuntimeAddress;
 
 use super::RecordedSample;
+use super::recorded::PROCESS;
 use super::writer::Writer;
 use crate::{BranchEntry, Sample, Sink, Space};
 
@@ -12,9 +13,6 @@ use crate::{BranchEntry, Sample, Sink, Space};
 const MAX_DEPTH: usize = 2000;
 /// No branch trace has one stack more often than this, and each takes a record.
 const MAX_REPEATS: u64 = 1 << 24;
-
-/// Whose samples and mappings of programs are: the inputs do not always say.
-pub(super) const PROCESS: u32 = 1;
 
 /// Writes samples of one event and space, in order; so it is read into on one thread.
 ///

@@ -5,8 +5,7 @@ use zstd::zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, get_error_name};
 
 use super::bytes::Bytes;
 use super::header::{ATTR_SIZE, attr, cpumode, features, ids, section};
-use super::recorded::{Compression, PerfHeader, RecordedMapping, RecordedSample};
-use super::samples::PROCESS;
+use super::recorded::{Compression, PROCESS, PerfHeader, RecordedMapping, RecordedSample};
 use crate::input::perf_data::cursor::ByteOrder;
 use crate::input::perf_data::format::{
     EVENT_UPDATE_NAME, FILE_HEADER, MAGIC, PIPE_HEADER, RECORD_HEADER, branch, entry, feature,
