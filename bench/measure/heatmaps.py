@@ -34,7 +34,7 @@ def drawn(heatmaps: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'font-family="sans-serif" font-size="13">\n'
+        f'font-family="sans-serif" font-size="11">\n'
         f'<rect width="100%" height="100%" fill="#fff"/>\n{panels}</svg>\n'
     )
 
