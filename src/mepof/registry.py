@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -49,10 +50,12 @@ class Registry(Generic[T]):
         distributions, each sorted. Where several would do, the first is meant, so an installed
         distribution does not change what a program says."""
         own = self._own()
+        disputed = self._disputed()
         others = {
             point.name: variant
             for point in self._outside()
             if point.name not in own
+            and point.name not in disputed
             and not isinstance(variant := self._load(point), EnvironmentLack)
         }
         return {**dict(sorted(own.items())), **dict(sorted(others.items()))}
@@ -60,12 +63,18 @@ class Registry(Generic[T]):
     def unusable(self) -> dict[str, EnvironmentLack]:
         """Why variants of other distributions cannot be used, by their names."""
         own = self._own()
+        disputed = self._disputed()
         found: dict[str, EnvironmentLack] = {}
         for point in self._outside():
             if point.name in own:
                 found[point.name] = EnvironmentLack(
                     f"{self._named(point)}, has the name of one of mepof's own",
                     "give its entry point another name, or remove the package that adds it",
+                )
+            elif point.name in disputed:
+                found[point.name] = EnvironmentLack(
+                    f"{self._named(point)}, has the name of another one",
+                    "remove one of the packages that add it",
                 )
             elif isinstance(error := self._load(point), EnvironmentLack):
                 found[point.name] = error
@@ -83,6 +92,11 @@ class Registry(Generic[T]):
     def _outside(self) -> tuple[EntryPoint, ...]:
         return _outside(self.package, entry_points, tuple(sys.path))
 
+    def _disputed(self) -> set[str]:
+        """The names that several distributions give to different variants."""
+        points = {(point.name, point.value) for point in self._outside()}
+        return {name for name, count in Counter(name for name, _ in points).items() if count > 1}
+
     def _named(self, point: EntryPoint) -> str:
         return f"the {self.noun} `{point.name}`, {point.value}"
 
@@ -92,13 +106,13 @@ class Registry(Generic[T]):
         remedy = "update or remove the package that adds it"
         try:
             variant: T = point.load()
-        except Exception as error:
+            missing = [name for name in _members(self.protocol) if not hasattr(variant, name)]
+        except (Exception, SystemExit) as error:
             return EnvironmentLack(f"{named}, cannot be loaded: {error}", remedy)
         if self.protocol is not None and isinstance(variant, type):
             return EnvironmentLack(
                 f"{named}, is a class", "let its entry point name an instance of the class"
             )
-        missing = [name for name in _members(self.protocol) if not hasattr(variant, name)]
         if missing:
             return EnvironmentLack(f"{named}, does not have {', '.join(missing)}", remedy)
         return variant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib import invalidate_caches
 from importlib.metadata import EntryPoint
@@ -133,6 +134,32 @@ def test_one_of_another_distribution_that_cannot_be_used_stops_only_what_names_i
     assert caught.value.remedy == remedy
     assert things.all() == {"alpha": "one", "two-words": "two"}
     assert things.get("two-words") == "two"
+
+
+@pytest.mark.parametrize("text", ["raise SystemExit(0)", "raise RuntimeError", "THING = Odd()"])
+def test_one_that_exits_or_answers_nothing_stops_only_what_names_it(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    odd = "class Odd:\n    def __getattr__(self, name):\n        raise RuntimeError(name)\n\n"
+    (tmp_path / "odd_variants.py").write_text(f"{odd}{text}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_variants", raising=False)
+    points = [EntryPoint("outside", "odd_variants:THING", package)]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    things = Registry[object](package, "VARIANT", "thing", Sized)
+    assert things.all() == {"alpha": "one", "two-words": "two"}
+    with pytest.raises(EnvironmentLack, match="cannot be loaded"):
+        things.get("outside")
+
+
+def test_of_two_by_one_name_none_is_taken(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = ("trial_variants.shared:OTHER", "trial_variants.alpha:VARIANT")
+    points = [EntryPoint("outside", value, package) for value in values]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    things = Registry[object](package, "VARIANT", "thing")
+    assert "outside" not in things.all()
+    with pytest.raises(EnvironmentLack, match="has the name of another one"):
+        things.get("outside")
 
 
 class Thing(Described):

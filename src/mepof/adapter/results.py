@@ -61,7 +61,7 @@ def last_run(out: Path) -> tuple[dict[str, Any], dict[str, Path]]:
     try:
         runs = read_runs(out)
         plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}, {}
     if not runs:
         return {}, {}

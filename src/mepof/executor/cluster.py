@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import ssl
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -56,11 +57,18 @@ def security_of(tls: Tls) -> Any:
     """Dask's own TLS with these files; a connection without it is refused.
 
     Raises:
-        InputError: a file is missing.
+        InputError: a file is missing, or is not what TLS needs.
     """
     for path in (tls.ca, tls.cert, tls.key):
         if not path.is_file():
             raise InputError(f"{path} does not exist", "name PEM files")
+    try:
+        context = ssl.create_default_context(cafile=tls.ca)
+        context.load_cert_chain(tls.cert, tls.key)
+    except OSError as error:
+        raise InputError(
+            f"{tls.ca}, {tls.cert} or {tls.key} cannot be used: {error}", "name PEM files"
+        ) from error
     cert, key = str(tls.cert), str(tls.key)
     return library().Security(
         require_encryption=True,

@@ -129,6 +129,12 @@ def test_no_shared_store_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         command.verify(None)
 
 
+def test_a_file_is_not_the_directory_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "p.g4").touch()
+    with pytest.raises(InputError, match="no run has made anything in"):
+        command.path_of(tmp_path / "p.g4")
+
+
 def test_times_have_a_unit() -> None:
     assert command.duration("12h") == timedelta(hours=12)
     assert command.duration("8w") == timedelta(weeks=8)

@@ -416,6 +416,10 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         from mepof.executor.cluster import security_of
 
         security_of(files)
+    for path in (files.ca, files.cert, files.key):
+        path.write_text("not PEM")
+    with pytest.raises(InputError, match="cannot be used: "):
+        security_of(files)
     assert carried.topic("x") == "mepof-x"
 
 
