@@ -12,8 +12,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -50,34 +49,34 @@ class Registry(Generic[T]):
         distributions, each sorted. Where several would do, the first is meant, so an installed
         distribution does not change what a program says."""
         own = self._own()
-        disputed = self._disputed()
-        others = {
-            point.name: variant
-            for point in self._outside()
-            if point.name not in own
-            and point.name not in disputed
-            and not isinstance(variant := self._load(point), EnvironmentLack)
-        }
+        found = self._others(own)
+        others = {n: each for n, each in found.items() if not isinstance(each, EnvironmentLack)}
         return {**dict(sorted(own.items())), **dict(sorted(others.items()))}
 
     def unusable(self) -> dict[str, EnvironmentLack]:
         """Why variants of other distributions cannot be used, by their names."""
-        own = self._own()
-        disputed = self._disputed()
-        found: dict[str, EnvironmentLack] = {}
+        found = self._others(self._own())
+        return {n: each for n, each in found.items() if isinstance(each, EnvironmentLack)}
+
+    def _others(self, own: Container[str]) -> dict[str, T | EnvironmentLack]:
+        """The variants of other distributions, or why they cannot be used, by their names."""
+        values: dict[str, set[str]] = {}
+        for point in self._outside():
+            values.setdefault(point.name, set()).add(point.value)
+        found: dict[str, T | EnvironmentLack] = {}
         for point in self._outside():
             if point.name in own:
                 found[point.name] = EnvironmentLack(
                     f"{self._named(point)}, has the name of one of mepof's own",
                     "give its entry point another name, or remove the package that adds it",
                 )
-            elif point.name in disputed:
+            elif len(values[point.name]) > 1:
                 found[point.name] = EnvironmentLack(
                     f"{self._named(point)}, has the name of another one",
                     "remove one of the packages that add it",
                 )
-            elif isinstance(error := self._load(point), EnvironmentLack):
-                found[point.name] = error
+            else:
+                found[point.name] = self._load(point)
         return found
 
     def _own(self) -> dict[str, T]:
@@ -91,11 +90,6 @@ class Registry(Generic[T]):
 
     def _outside(self) -> tuple[EntryPoint, ...]:
         return _outside(self.package, entry_points, tuple(sys.path))
-
-    def _disputed(self) -> set[str]:
-        """The names that several distributions give to different variants."""
-        points = {(point.name, point.value) for point in self._outside()}
-        return {name for name, count in Counter(name for name, _ in points).items() if count > 1}
 
     def _named(self, point: EntryPoint) -> str:
         return f"the {self.noun} `{point.name}`, {point.value}"

@@ -99,12 +99,7 @@ impl Location {
             Err(LocateError::NotMapped { name, .. }) if binary.is_relocatable() => {
                 (Located::default(), Some(format!("{name} was not loaded")))
             }
-            Err(
-                error @ (LocateError::NoKernelMapping
-                | LocateError::OtherKernel { .. }
-                | LocateError::NoSymbols { .. }
-                | LocateError::NotMapped { .. }),
-            ) => {
+            Err(error) if is_silent(&error, binary) => {
                 let by_branches =
                     found_by_branches(&error, binary, || BranchSources::of(aggregate));
                 let (placement, note) = match by_branches {
@@ -141,6 +136,18 @@ const AS_LINKED: &str = "the input does not say where the binary ran; mepof assu
 
 const BY_BRANCHES: &str = "the input does not say where the kernel ran; mepof takes it to have run \
     where its branch instructions fit the branches";
+
+/// Whether `error` says no more than that the input does not locate a binary that may have run
+/// where it was linked; a module is not linked for any address.
+fn is_silent(error: &LocateError, binary: &Binary) -> bool {
+    match error {
+        LocateError::NotMapped { .. } => !binary.is_relocatable(),
+        LocateError::NoKernelMapping
+        | LocateError::OtherKernel { .. }
+        | LocateError::NoSymbols { .. } => true,
+        _ => false,
+    }
+}
 
 /// Where a kernel ran that `error` says the input does not locate, by what `sources` gives.
 fn found_by_branches<S: Borrow<BranchSources>>(
@@ -191,16 +198,12 @@ pub fn place(
     let (located, differs) = locate_any_build(facts, space, binary, kallsyms);
     match located {
         Ok(located) => Ok(Placed { placement: located.placement, doubt: differs }),
-        Err(error @ LocateError::NotMapped { .. }) if binary.is_relocatable() => Err(error),
-        Err(
-            doubt @ (LocateError::NoKernelMapping
-            | LocateError::OtherKernel { .. }
-            | LocateError::NoSymbols { .. }
-            | LocateError::NotMapped { .. }),
-        ) => Ok(match found_by_branches(&doubt, binary, || sources) {
-            Some(placement) => Placed { placement, doubt: None },
-            None => Placed { placement: linked(binary), doubt: Some(doubt) },
-        }),
+        Err(doubt) if is_silent(&doubt, binary) => {
+            Ok(match found_by_branches(&doubt, binary, || sources) {
+                Some(placement) => Placed { placement, doubt: None },
+                None => Placed { placement: linked(binary), doubt: Some(doubt) },
+            })
+        }
         Err(error) => Err(error),
     }
 }

@@ -85,6 +85,12 @@ class Plan:
         fields = {f"{name}_address": at for name, at in self.addresses.items()}
         return replace(image, fields={**image.fields, **fields})
 
+    def offsets(self, base: int) -> dict[str, int]:
+        """Every address from a base, since `mkbootimg --base` moves those that it is not told;
+        empty if there are none."""
+        addresses = self.addresses | self.kept if self.fits else {}
+        return {name: at - base for name, at in addresses.items()}
+
     @property
     def image_limit(self) -> int:
         """Bytes of an image that takes ``largest_kernel`` bytes of memory, at most.
@@ -108,10 +114,12 @@ def plan(images: Sequence[BootImage], model: Model) -> Plan:
         images: ``boot``, with ``vendor_boot`` and ``init_boot`` where the phone has them.
 
     Raises:
-        InputError: no image has addresses or a kernel, or the kernel cannot be looked into.
+        InputError: no image has addresses or a kernel, several have one, or the kernel cannot be
+            looked into.
         EnvironmentLack: the program that decompresses the kernel is missing.
     """
     header = _header(images)
+    _check_together(images)
     kernel = describe(_kernel(images))
     regions, around, image_size = _regions(images, header, kernel, model)
     reserved = (Region(each.name, each.start, each.size) for each in model.memory.reserved)
@@ -128,6 +136,16 @@ def plan(images: Sequence[BootImage], model: Model) -> Plan:
     return Plan(regions, problems, addresses, kept, moved, largest, size, image_size, unknown)
 
 
+def _check_together(images: Sequence[BootImage]) -> None:
+    """Refuse images that a boot loader does not load together."""
+    for name in ("kernel", "vendor_ramdisk"):
+        if sum(bool(image.section(name)) for image in images) > 1:
+            raise InputError(
+                f"more than one of the images has a {name}",
+                "name the images that are loaded together: plan boot.img and recovery.img apart",
+            )
+
+
 def _header(images: Sequence[BootImage]) -> BootImage:
     """The image that has the addresses."""
     header = next((i for i in images if "kernel_address" in i.fields), None)
@@ -140,12 +158,6 @@ def _header(images: Sequence[BootImage]) -> BootImage:
 
 def _kernel(images: Sequence[BootImage]) -> Bytes:
     """The section of the kernel."""
-    for name in ("kernel", "vendor_ramdisk"):
-        if sum(bool(image.section(name)) for image in images) > 1:
-            raise InputError(
-                f"more than one of the images has a {name}",
-                "name the images that are loaded together: plan boot.img and recovery.img apart",
-            )
     section = next((i.section("kernel") for i in images if i.section("kernel")), None)
     if section is None:
         raise InputError("none of the images has a kernel", "name boot.img as well")

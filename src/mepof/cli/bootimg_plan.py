@@ -29,18 +29,13 @@ def plan_document(plan: Plan, base: int, fits: Sequence[Fit]) -> dict[str, Any]:
         ],
         "base": base,
         "addresses": plan.addresses,
-        "offsets": {name: at - base for name, at in _all(plan).items()},
+        "offsets": plan.offsets(base),
         "moved": plan.moved,
         "kernel_size": plan.kernel_size,
         "largest_kernel": plan.largest_kernel,
         "partitions": [{**asdict(each), "excess": each.excess} for each in fits],
         "instrument": _size(limit) if (limit := _limit(plan, fits)) else None,
     }
-
-
-def _all(plan: Plan) -> dict[str, int]:
-    """Every address, since `mkbootimg --base` moves those that it is not told."""
-    return plan.addresses | plan.kept
 
 
 def _limit(plan: Plan, fits: Sequence[Fit]) -> int | None:
@@ -70,7 +65,7 @@ def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
         yield f"nothing overlaps with other addresses of: {', '.join(plan.moved)}"
         yield from (f"  {name}_address = {at:#x}" for name, at in plan.addresses.items())
         # With `=`, since one below the base is negative.
-        offsets = (f"--{name}_offset={at - base:#x}" for name, at in _all(plan).items())
+        offsets = (f"--{name}_offset={at:#x}" for name, at in plan.offsets(base).items())
         yield f"  mkbootimg --base {base:#x} {' '.join(offsets)}"
     else:
         yield (

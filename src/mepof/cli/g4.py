@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mepof.cli.application import Commands
-from mepof.cli.output import print_json, warn
+from mepof.cli.output import print_json, print_text, warn
 from mepof.cli.program import Program, read_program
 from mepof.cli.stdin import STDIN
 from mepof.disk import replacing
@@ -41,7 +41,7 @@ def fmt(
         raise WrongProgram(render(parsed.diagnostics, source))
     text = format_program(parsed.program)
     if not write:
-        typer.echo(text.encode(), nl=False)  # as a file, whatever the locale
+        print_text(text)
     elif text != source.text:
         _replace(program, text)
 

@@ -64,6 +64,11 @@ def tell_usage(error: Any) -> None:
     tell(InputError(message, f"see `{command} --help`"))
 
 
+def print_text(text: str) -> None:
+    """What would be a file, as a file has it: in UTF-8, whatever the locale."""
+    typer.echo(text.encode(), nl=False)
+
+
 def print_json(document: object) -> None:
     """The one JSON document of ``--json``."""
     json.dump(document, sys.stdout, indent=1)

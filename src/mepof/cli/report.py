@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from mepof.cli.output import Json, print_json
+from mepof.cli.output import Json, print_json, print_text
 from mepof.errors import WorkError
 
 
@@ -41,8 +41,7 @@ def report(
     if as_json:
         print_json(found.model_dump(mode="json", by_alias=True))
     elif to is not None:
-        text = {Form.MARKDOWN: markdown, Form.JUNIT: junit}[to](found)
-        typer.echo(text.encode(), nl=False)  # as a file, whatever the locale
+        print_text({Form.MARKDOWN: markdown, Form.JUNIT: junit}[to](found))
     else:
         Console(highlight=False).print(summary(found, directory))
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from mepof.adapter.attempt import RunProgram
-from mepof.adapter.history import History
+from mepof.adapter.history import Entry, Noted
 from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import Task, read_task
 from mepof.cli.output import Json, print_json
@@ -37,7 +37,6 @@ _MEPOF = (
     "from mepof.process import end_with; end_with({parent}); "
     "from mepof.cli.main import main; main()"
 )
-_NOTHING_SEEN = "no release has been seen yet"
 # After an error that is not of a release: a full disk, a damaged history.
 _PAUSE_SECONDS = 600.0
 
@@ -64,7 +63,7 @@ def watch(
         str | None,
         typer.Option(
             "--again",
-            help="Process a release that was held back, or is earlier, again.",
+            help="Process a release that was held back, or one that is `earlier`.",
             metavar="NAME",
         ),
     ] = None,
@@ -87,10 +86,7 @@ def watch(
     if again is not None and history:
         raise InputError("`--history` processes nothing", "leave it out, or --again")
     if history:
-        if not task.history_file.exists():
-            _say(_NOTHING_SEEN)
-            return
-        _print(task.history(), release, as_json)
+        _print(task, release, as_json)
         return
     # The working directory changes below.
     root = (store or default_store()).absolute()
@@ -191,21 +187,28 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _print(history: History, release: str | None, as_json: bool) -> None:
-    entries = [entry for entry in history.entries() if release in (None, entry.name)]
+def _print(task: Task, release: str | None, as_json: bool) -> None:
+    entries: list[tuple[Entry, list[Noted]]] = []
+    if task.history_file.exists():  # only watching makes it
+        history, says_all = task.history(), as_json or release is not None
+        entries = [
+            (entry, history.events(entry) if says_all else [])
+            for entry in history.entries()
+            if release in (None, entry.name)
+        ]
     if release is not None and not entries:
         raise InputError(f"the history has no release `{release}`", "--history lists all")
     if as_json:
         releases = [
-            {**asdict(entry), "events": [asdict(event) for event in history.events(entry)]}
-            for entry in entries
+            {**asdict(entry), "events": [asdict(event) for event in events]}
+            for entry, events in entries
         ]
         print_json({"schema": "mepof-watch-history/1", "releases": releases})
         return
     if not entries:
-        _say(_NOTHING_SEEN)
-    for entry in entries:
+        _say("no release has been seen yet")
+    for entry, events in entries:
         line = f"{entry.seen_at}  {entry.follow}  {entry.name}  {entry.state}  {entry.reason}"
         print(line.rstrip())
-        for event in history.events(entry) if release is not None else ():
+        for event in events:
             print(f"    {event.at}  {event.what:10} {event.text}".rstrip())

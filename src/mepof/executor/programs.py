@@ -33,7 +33,7 @@ from mepof.steps import BODIES
 from mepof.suite.cases import guest_additions
 from mepof.toolchain.protocol import TOOLCHAINS
 
-_MAKES_NOTHING = "add a statement, such as `opt SOURCE pgo rand kbench.`"
+_ADD_A_STATEMENT = "add a statement, such as `opt SOURCE pgo rand kbench.`"
 
 
 class WrongProgram(InputError):
@@ -138,13 +138,13 @@ def plan_of(
         InputError: it makes nothing; a file is missing, or is not what its statement needs.
     """
     program, plan, words = _compiled(source, perf_data)
-    if not plan.steps and runs:
-        raise InputError(f"{source.name} makes nothing", _MAKES_NOTHING)
+    if not plan.steps:
+        if runs:
+            raise InputError(f"{source.name} makes nothing", _ADD_A_STATEMENT)
+        warn(f"{source.name}: warning: it makes nothing\n  help: {_ADD_A_STATEMENT}")
     if found := [*_missing(program, plan, Path(source.name).parent)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
-    if not plan.steps:
-        warn(f"{source.name}: warning: it makes nothing\n  help: {_MAKES_NOTHING}")
     doubts = [*lacking(program, words), *unbootable(program, words)]
     if not runs:
         doubts += _refused_here(program)

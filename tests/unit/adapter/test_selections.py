@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import nullcontext
 from itertools import pairwise
@@ -190,6 +191,9 @@ def test_a_full_disk_is_not_the_histories_fault(
 def test_the_history_of_what_was_never_watched_is_not_made(world: World, mepof: Mepof) -> None:
     answer = mepof("watch", "watch.toml", "--history")
     assert (answer.status, answer.err) == (0, "no release has been seen yet\n")
+    assert json.loads(mepof("watch", "watch.toml", "--history", "--json").out)["releases"] == []
+    answer = mepof("watch", "watch.toml", "--history", "--release", "v6.12.2")
+    assert (answer.status, "has no release `v6.12.2`" in answer.err) == (2, True)
     assert not (world.root / "out").exists()
     answer = mepof("watch", "watch.toml", "--history", "--again", "v6.12.2")
     assert (answer.status, "`--history` processes nothing" in answer.err) == (2, True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from mepof.cli.main import app
@@ -50,3 +52,12 @@ def converted(program: Path, record: Path, to: str, output: Path, *more: object)
         *("convert", "--binary", program, "--input", record, "--space", "user"),
         *("--to", to, "-o", output, "--allow-poor", *more),
     )
+
+
+def perf_script(recording: Path, fields: str) -> list[str]:
+    """The lines that perf prints of a perf.data."""
+    perf = shutil.which("perf")
+    if perf is None:
+        pytest.skip("perf is not installed")
+    words = (perf, "script", "-i", str(recording), "-F", fields)
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()

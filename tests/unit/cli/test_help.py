@@ -160,7 +160,12 @@ def test_completion_is_written_for_the_shell_that_calls(
 
 def test_a_program_comes_from_standard_input(call: Call) -> None:
     assert call("g4", "fmt", "-", stdin=b"set   seed 1.") == (0, "set seed 1.\n", "")
-    assert call("g4", "check", "-", stdin=b"set seed 1.")[:2] == (0, "")
+    status, out, err = call("g4", "check", "-", stdin=b"set seed 1.")
+    assert (status, out) == (0, "")
+    assert err == (
+        "<stdin>: warning: it makes nothing\n"
+        "  help: add a statement, such as `opt SOURCE pgo rand kbench.`\n"
+    )
     status, _, err = call("g4", "check", "-", stdin=b"eval.")
     assert status == 2
     assert err.startswith("<stdin>:1:1: error: ")

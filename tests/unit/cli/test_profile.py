@@ -21,7 +21,7 @@ from mepof import _engine
 from mepof.cli.main import app
 from mepof.errors import InputError, WorkError
 
-from .profiles import CLANG, converted, done, failed, run
+from .profiles import CLANG, converted, done, failed, perf_script, run
 
 # As LLVM hashes names: the low half of the digest, little endian.
 MD5_OF_HOT = int.from_bytes(hashlib.md5(b"hot").digest()[:8], "little")
@@ -462,11 +462,7 @@ def test_an_interrupt_ends_the_work_and_leaves_nothing(
 def test_other_tools_find_a_program_in_perf_data(
     program: Path, record: Path, tmp_path: Path
 ) -> None:
-    perf = shutil.which("perf")
-    if perf is None:
-        pytest.skip("perf is not installed")
     recording = tmp_path / "perf.data"
     converted(program, record, "perf-data", recording)
-    words = [perf, "script", "-i", str(recording), "-F", "event,ip,sym"]
-    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert {tuple(line.split()[::2]) for line in shown.splitlines()} == {("cycles:u:", "hot")}
+    shown = {tuple(line.split()[::2]) for line in perf_script(recording, "event,ip,sym")}
+    assert shown == {("cycles:u:", "hot")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from writers.recorder_trace import exact_trace, sampled_trace
 from writers.traced_kernel import CLANG, SOURCE, link_kernel, loop_of, recorded, section_size
 
 from mepof.cli.main import app
+
+from .profiles import perf_script
 
 TWINS = ("one", "two")
 TWIN = """
@@ -160,16 +161,7 @@ def test_perf_reads_the_samples(tmp_path: Path) -> None:
     for one in (record, recording):
         converted(kernel, one, "autofdo-text", one.with_suffix(".afdo"))
     assert record.with_suffix(".afdo").read_bytes() == recording.with_suffix(".afdo").read_bytes()
-    perf = shutil.which("perf")
-    if perf is None:
-        pytest.skip("perf is not installed")
-    done = subprocess.run(
-        [perf, "script", "-i", recording, "-F", "ip,brstack"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = done.stdout.splitlines()
+    lines = perf_script(recording, "ip,brstack")
     assert len(lines) == 50
     assert f"{loop.address + 0x200_0000:#x}/{loop.target + 0x200_0000:#x}/P/" in lines[0]
 
@@ -185,16 +177,7 @@ def test_perf_reads_the_recorders_samples(tmp_path: Path) -> None:
         converted(kernel, one, "unsymbolized", one.with_suffix(".unsymbolized"))
     texts = [one.with_suffix(".unsymbolized").read_text() for one in (trace, recording)]
     assert texts[0] == texts[1]
-    perf = shutil.which("perf")
-    if perf is None:
-        pytest.skip("perf is not installed")
-    done = subprocess.run(
-        [perf, "script", "-i", recording, "-F", "event,period,brstack"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line.split() for line in done.stdout.splitlines()]
+    lines = [line.split() for line in perf_script(recording, "event,period,brstack")]
     assert {(line[0], line[1]) for line in lines} == {("10007", "branches:k:")}
     assert [len(line) - 2 for line in lines] == [5, 2] * 40
     words = {word.partition("/-/")[0] for line in lines for word in line[2:]}

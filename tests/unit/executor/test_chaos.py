@@ -17,6 +17,5 @@ def test_faults_change_no_digest(tmp_path: Path) -> None:
     counts = dict.fromkeys(FAULTS, 5)
     made = endured(tmp_path, counts, workers=4, silence=15)
     assert made.struck == counts
-    # An answer is lost if its worker is replaced before it has arrived.
-    assert 3 <= made.noted["has a full disk"] <= 5
+    assert made.noted["has a full disk"] == 5
     assert made.same
