@@ -49,7 +49,10 @@ def doctor(
             parts.append(["`mepof doctor --verbose` lists every tool, and how to install it."])
         print("\n\n".join("\n".join(lines) for lines in map(list, parts) if lines))
     if stopping:
-        raise EnvironmentLack(f"mepof cannot run here: {lacking(stopping)}", "run `make setup`")
+        remedy = next((each.remedy for each in stopping if not each.installs), None)
+        if any(each.installs for each in stopping):
+            remedy = "run `make setup`"
+        raise EnvironmentLack(f"mepof cannot run here: {lacking(stopping)}", remedy)
 
 
 def problems(stopping: Sequence[Finding]) -> Iterator[str]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import io
 import os
 import sys
 import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 import typer
 
 from mepof.cli.application import Commands, UsageError, Version
 from mepof.cli.output import tell, tell_usage
+from mepof.disk import why_unwritable
 from mepof.errors import InputError, Interrupted, MepofError, StoreFull
 from mepof.plan.disk_full import means_full
 
@@ -82,6 +85,25 @@ def check_shell() -> None:
         )
 
 
+def check_directories() -> None:
+    """Check the directories that programs get from the environment.
+
+    Raises:
+        InputError: the current one was removed, or ``TMPDIR`` is none that can be written.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise InputError("the current directory was removed", "change to another one") from error
+    if given := os.environ.get("TMPDIR"):
+        why = why_unwritable(Path(given)) if Path(given).exists() else os.strerror(errno.ENOENT)
+        if why:
+            raise InputError(
+                f"TMPDIR, {given}, cannot be used: {why}",
+                "set it to another directory, or unset it",
+            )
+
+
 def __getattr__(name: str) -> typer.Typer:
     if name == "app":
         return application()
@@ -133,6 +155,8 @@ def main() -> None:
     first = (_words_to_complete() or sys.argv)[1:2]
     _make_output_lenient()
     try:
+        if first and first[0] in COMMANDS:
+            check_directories()
         if first and first[0] in ("--install-completion", "--show-completion"):
             check_shell()
         # Modules name variants in their help, and one of another distribution may not fit.

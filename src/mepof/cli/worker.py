@@ -16,7 +16,7 @@ import typer
 
 from mepof.cli.cluster import TlsCa, TlsCert, TlsKey, tls_of
 from mepof.cli.run import Cores, Shared, StoreRoot, settings_of
-from mepof.errors import InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.executor.protocol import Settings, Tls
 
 
@@ -63,8 +63,7 @@ def worker(
 
     Raises:
         InputError: an address or file is wrong.
-        EnvironmentLack: the scheduler has other releases.
-        WorkError: the scheduler does not answer.
+        EnvironmentLack: the scheduler does not answer, or has other releases.
     """
     from mepof.executor.cluster import checked_address
     from mepof.executor.offers import named, offers_of_machine
@@ -156,7 +155,7 @@ async def _work(
             )
         except (OSError, TimeoutError, TypeError, RuntimeError) as error:
             why = " ".join(str(error).split()) or f"it says nothing for {SILENCE_SECONDS} s"
-            raise WorkError(
+            raise EnvironmentLack(
                 f"the scheduler {address} does not answer: {why}",
                 "start one with `dask scheduler`; with TLS, its address begins with tls://",
             ) from error

@@ -4,7 +4,7 @@ The kernel compares what ``kernel/module/version.c`` and ``load_module`` in its 
 ``vermagic``, the symbols that a module needs, and with ``CONFIG_MODVERSIONS`` a checksum of each
 symbol's declaration. A module has these checksums in its section ``__versions``, or in
 ``__version_ext_crcs`` and ``__version_ext_names`` (``CONFIG_EXTENDED_MODVERSIONS``); what exports a
-symbol has the checksum at ``__crc_SYMBOL``.
+symbol has the checksum at ``__crc_SYMBOL``. What else exports a symbol is not loaded.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from mepof.errors import InputError, WorkError, listed
@@ -20,6 +21,9 @@ from mepof.kernel.release import release_of
 from mepof.kernel.vmlinux import Vmlinux
 
 _EXPORTED, _CHECKSUM = "__ksymtab_", "__crc_"
+# A module's entries, their names, and their checksums.
+_TABLES = {"__ksymtab": "__kcrctab", "__ksymtab_gpl": "__kcrctab_gpl"}
+_NAMES = "__ksymtab_strings"
 # struct modversion_info: MODULE_NAME_LEN bytes, of which the checksum takes those of a long.
 _VERSION = struct.Struct("<Q56s")
 _CHECKSUMS = "modversions"
@@ -140,11 +144,20 @@ def read_module(name: str, data: bytes) -> Foreign:
 
 
 def faults(kernel: Kernel, modules: Sequence[Foreign]) -> dict[str, list[Fault]]:
-    """Why modules would not load if all of them are there; by name, with those that would."""
-    exports = dict(kernel.exports)
+    """Why modules would not load if all of them are there, in this order; by name, with those that
+    would."""
+    exports, owners = dict(kernel.exports), dict.fromkeys(kernel.exports, "the kernel")
+    again: dict[str, list[Fault]] = {}
     for each in modules:
-        exports |= {symbol: crc for symbol, crc in each.exports.items() if symbol not in exports}
-    return {each.name: list(_faults(kernel, each, exports)) for each in modules}
+        taken: dict[str, list[str]] = {}
+        for symbol in sorted(each.exports.keys() & owners.keys()):
+            taken.setdefault(owners[symbol], []).append(symbol)
+        again[each.name] = [
+            Fault(f"exports what {owner} exports too", symbols) for owner, symbols in taken.items()
+        ]
+        exports = {**each.exports, **exports}
+        owners = {**dict.fromkeys(each.exports, each.name), **owners}
+    return {each.name: [*_faults(kernel, each, exports), *again[each.name]] for each in modules}
 
 
 def _faults(kernel: Kernel, module: Foreign, exports: Exports) -> Iterator[Fault]:
@@ -177,7 +190,25 @@ def _exports(linked: Vmlinux) -> Exports:
             exported.append(each.name.removeprefix(_EXPORTED))
         elif each.section and each.name.startswith(_CHECKSUM):
             checksums[each.name.removeprefix(_CHECKSUM)] = linked.word(each)
-    return {name: checksums.get(name) for name in exported}
+    return dict(_unnamed(linked)) | {name: checksums.get(name) for name in exported}
+
+
+def _unnamed(linked: Vmlinux) -> Iterator[tuple[str, int | None]]:
+    """What a module exports by its tables, as the kernel reads them: ``strip --strip-unneeded``
+    leaves no symbols of them."""
+    texts = _content(linked, _NAMES)
+    for table, checksums in _TABLES.items():
+        # An entry is where the symbol is, where its name is, and where that of its namespace.
+        places = pairwise(linked.targets(table))
+        starts = [name for (before, _), (at, name) in places if before != _NAMES and at == _NAMES]
+        names = (_text(texts[start:].partition(b"\0")[0]) for start in starts)
+        crcs = struct.iter_unpack("<I", _content(linked, checksums))
+        yield from ((name, next(crcs, (None,))[0]) for name in names)
+
+
+def _content(linked: Vmlinux, section: str) -> bytes:
+    found = linked.sections.get(section)
+    return linked.content(found) if found is not None else b""
 
 
 def _versions(linked: Vmlinux) -> Mapping[str, int] | None:

@@ -17,6 +17,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
 _WORD = struct.Struct("<I")
 
 _PT_LOAD = 1
@@ -241,6 +242,19 @@ class Vmlinux:
         except (struct.error, IndexError) as error:
             raise WorkError(f"the symbol {symbol.name} is outside of its section") from error
         return int(found[0])
+
+    def targets(self, section: str) -> Iterator[tuple[str, int]]:
+        """Where the words of a module's section point to, in their order: the name of a section,
+        which is empty outside of the module, and the place in it."""
+        table = self._symbol_table
+        for name, each in zip(self._section_names, self._raw, strict=True):
+            if name == f".rela{section}":
+                entries = self.data[each[4] : each[4] + each[5]]
+                for _, info, addend in sorted(_RELOCATION.iter_unpack(entries)):
+                    at = table[4] + _SYMBOL.size * (info >> 32)
+                    _, _, _, index, value, _ = _SYMBOL.unpack_from(self.data, at)
+                    known = 0 < index < len(self._section_names)
+                    yield self._section_names[index] if known else "", value + addend
 
     def with_sections(
         self,

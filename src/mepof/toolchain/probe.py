@@ -159,7 +159,7 @@ class Finding:
     Attributes:
         found: its version or amount; None where it is missing or does not say.
         needed: what suffices, in words.
-        remedy: the command that fixes it; None where nothing is wrong or no command does.
+        remedy: what fixes it, a command if one does; None where nothing is wrong.
         goal: what it is for.
     """
 
@@ -176,6 +176,11 @@ class Finding:
     def stops(self) -> bool:
         """Whether mepof cannot work because of it."""
         return self.required and self.state != "ok"
+
+    @property
+    def installs(self) -> bool:
+        """Whether its remedy is to install something."""
+        return (self.remedy or "").startswith(("apt-get ", "make setup"))
 
 
 def version_in(text: str) -> str | None:

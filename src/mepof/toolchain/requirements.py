@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 import mepof
 from mepof import arch
 from mepof.arch import Guest
+from mepof.disk import why_unwritable
 from mepof.errors import MepofError
 from mepof.toolchain import guest, scheduling_models
 from mepof.toolchain.named import DEFAULT
@@ -38,6 +39,7 @@ _GIB = 1 << 30
 # An unpacked kernel takes 1.7 GB and every build of `slim` 0.2 GB; the compiler cache grows.
 _DISK = 5 * _GIB
 _MEMORY = 4 * _GIB
+_ANOTHER_STORE = "choose another store with MEPOF_STORE"
 
 
 def findings(store: Path) -> list[Finding]:
@@ -95,6 +97,7 @@ def findings(store: Path) -> list[Finding]:
         *python_packages(metadata.requires("mepof") or []),
         engine(),
         kvm(Path("/dev/kvm")),
+        writable(store),
         amount("disk", f"artifacts in {store}", free_space(store), _DISK, True),
         amount("memory", "links and boots", memory(), _MEMORY, False),
     ]
@@ -196,22 +199,34 @@ def kvm(device: Path) -> Finding:
     )
 
 
+def writable(store: Path) -> Finding:
+    """Whether artifacts can be written."""
+    why = why_unwritable(store)
+    state: State = "broken" if why else "ok"
+    return Finding(
+        *("store", f"artifacts in {store}", why, "a directory", state, True),
+        _ANOTHER_STORE if why else None,
+    )
+
+
 def amount(name: str, purpose: str, found: int, needed: int, required: bool) -> Finding:
     """An amount of bytes, compared with what is needed."""
+    enough = found >= needed
     return Finding(
         name,
         purpose,
         f"{found / _GIB:.1f} GiB",
         f"≥ {needed / _GIB:g} GiB",
-        "ok" if found >= needed else "too little",
+        "ok" if enough else "too little",
         required,
+        None if enough or not required else f"free some, or {_ANOTHER_STORE}",
         goal=KERNELS if required else EXTRAS,
     )
 
 
 def free_space(directory: Path) -> int:
     """Free bytes on the file system of a directory, which need not exist yet."""
-    while not directory.exists():
+    while not directory.is_dir():
         directory = directory.parent
     return shutil.disk_usage(directory).free
 

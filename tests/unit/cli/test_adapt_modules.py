@@ -137,6 +137,46 @@ def test_modules_may_need_each_other(shell: Shell, tmp_path: Path) -> None:
     assert "needs what nothing exports: help" in alone.out
 
 
+def test_a_module_without_the_symbols_of_its_exports_is_what_others_need(
+    shell: Shell, tmp_path: Path
+) -> None:
+    kernel = vmlinux(tmp_path / "build")
+    exports = """
+        void help(void) {}
+        asm(".pushsection __ksymtab_strings,\\"aMS\\",%progbits,1; "
+            "__kstrtab_help: .asciz \\"help\\"; __kstrtabns_help: .asciz \\"\\"; .popsection;"
+            ".pushsection __ksymtab_gpl,\\"a\\"; "
+            "__ksymtab_help: .long help - ., __kstrtab_help - ., __kstrtabns_help - .; .popsection;"
+            ".pushsection __kcrctab_gpl,\\"a\\"; .long 9; .popsection");
+    """
+    base = module(tmp_path, "base.ko", SAME + exports)
+    subprocess.run(["strip", "--strip-unneeded", base], check=True)
+    assert b"__ksymtab_help" not in base.read_bytes()
+    needs = VERSIONS % '{ 1, "module_layout" }, { 9, "help" }'
+    user = module(tmp_path, "user.ko", needs + "void help(void); void call(void) { help(); }")
+    found = shell("adapt", "modules", str(kernel), str(base), str(user))
+    assert (found.status, found.out) == (0, "2 of 2 modules load on Linux 6.12.95-x\n")
+    older = module(tmp_path, "older.ko", needs.replace("9", "8"))
+    found = shell("adapt", "modules", str(kernel), str(base), str(older))
+    assert found.out.splitlines()[:2] == [str(older), "    was built for other declarations: help"]
+
+
+def test_of_what_is_exported_twice_the_second_does_not_load(shell: Shell, tmp_path: Path) -> None:
+    kernel = vmlinux(tmp_path / "build")
+    exports = SAME + "void help(void) {} EXPORT(help, 9)"
+    first, second = (module(tmp_path, name, exports) for name in ("first.ko", "second.ko"))
+    own = module(tmp_path, "own.ko", "EXPORT(kmalloc, 0xfedcba98)" + SAME)
+    found = shell("adapt", "modules", str(kernel), str(first), str(second), str(own))
+    assert found.status == 1
+    assert found.out.splitlines() == [
+        str(second),
+        f"    exports what {first} exports too: help",
+        str(own),
+        "    exports what the kernel exports too: kmalloc",
+        "1 of 3 modules load on Linux 6.12.95-x",
+    ]
+
+
 def test_a_kernel_may_insist_on_signatures(shell: Shell, tmp_path: Path) -> None:
     kernel = vmlinux(tmp_path / "build").parent
     (kernel / "config").write_text("CONFIG_MODULE_SIG=y\nCONFIG_MODULE_SIG_FORCE=y\n")

@@ -15,7 +15,7 @@ FINE = Finding("make", "kernel builds", "4.3", "≥ 4.0", "ok", required=True)
 SLOW = Finding("ccache", "speed", None, "any", "missing", False, "apt-get install ccache", EXTRAS)
 LACK = Finding("bc", "kernel builds", None, "any", "missing", True, "apt-get install bc")
 OLD = Finding("qemu", "boots kernels", "7.2", "≥ 10.0", "too old", True, "apt-get install qemu")
-FULL = Finding("disk", "artifacts", "1.0 GiB", "≥ 5 GiB", "too little", True)
+FULL = Finding("disk", "artifacts", "1.0 GiB", "≥ 5 GiB", "too little", True, "free some")
 PERF = Finding("perf", "counts", None, "any", "missing", False, "apt-get install perf", COUNTERS)
 PHONE = Finding("adb", "phones", "1.0", "any", "ok", False, None, PHONES)
 NAMES = [f"program-number-{n}" for n in range(9)]
@@ -49,6 +49,7 @@ def test_problems_come_first_then_a_line_for_each_goal(
     assert lack.value.message == (
         "mepof cannot run here: missing: bc; too old: qemu; too little: disk"
     )
+    assert lack.value.remedy == "run `make setup`"
     assert capsys.readouterr().out.splitlines() == [
         "bc is missing: kernel builds",
         "  apt-get install bc",
@@ -57,6 +58,7 @@ def test_problems_come_first_then_a_line_for_each_goal(
         "  apt-get install qemu",
         "disk is too little: artifacts",
         "  found 1.0 GiB, needed ≥ 5 GiB",
+        "  free some",
         "",
         f"{KERNELS}  missing: bc; too old: qemu; too little: disk",
         f"{COUNTERS:{len(KERNELS)}}  missing: perf",
@@ -65,6 +67,13 @@ def test_problems_come_first_then_a_line_for_each_goal(
         "",
         "`mepof doctor --verbose` lists every tool, and how to install it.",
     ]
+
+
+def test_what_nothing_installs_has_a_remedy_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    found(monkeypatch, FINE, SLOW, FULL)
+    with pytest.raises(EnvironmentLack) as lack:
+        command.doctor()
+    assert lack.value.remedy == "free some"
 
 
 @pytest.mark.parametrize("words", ["", "--verbose"])

@@ -15,6 +15,7 @@ from mepof.toolchain.requirements import (
     kvm,
     python_packages,
     static_program,
+    writable,
 )
 
 GIB = 1 << 30
@@ -62,10 +63,21 @@ def test_too_little_space_stops_and_is_reported_in_gib() -> None:
     finding = amount("disk", "builds", 3 * GIB // 2, 5 * GIB, required=True)
     assert (finding.state, finding.found, finding.needed) == ("too little", "1.5 GiB", "≥ 5 GiB")
     assert finding.stops
+    assert finding.remedy == "free some, or choose another store with MEPOF_STORE"
+
+
+def test_a_store_that_cannot_be_written_stops(tmp_path: Path) -> None:
+    assert writable(tmp_path / "not" / "yet").state == "ok"
+    (tmp_path / "file").touch()
+    finding = writable(tmp_path / "file")
+    assert (finding.state, finding.found) == ("broken", "Not a directory")
+    assert finding.stops
 
 
 def test_space_is_looked_up_where_the_store_will_be(tmp_path: Path) -> None:
     assert free_space(tmp_path / "not" / "yet") > 0
+    (tmp_path / "file").touch()
+    assert free_space(tmp_path / "file") > 0
 
 
 def test_python_packages_are_compared_with_what_mepof_requires() -> None:
