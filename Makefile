@@ -120,7 +120,7 @@ lint: setup
 HOURS := bench/algorithms.py bench/by_hand.py bench/compilers.py bench/configurations.py \
 	bench/debian.py bench/general.py bench/leave_one_out.py bench/loop.py bench/matrix.py \
 	bench/native_cycles.py bench/overlap.py bench/published.py bench/run_time.py \
-	bench/selective.py bench/suites.py bench/transfer.py
+	bench/selective.py bench/source_packages.py bench/suites.py bench/transfer.py
 # These take as long on a busy machine.
 HOURS += bench/chaos.py bench/cluster.py bench/farm.py bench/fleet.py
 # These play phones for a quarter of an hour, and for hours.
