@@ -55,8 +55,9 @@ _KINDS = {
 }
 # What no text has.
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
-# Which architecture a file is for: in the first lines of a whole configuration, or by a comment.
-_ARCH = re.compile(r"^# (?:Linux/(?=\w+ \S+ Kernel Configuration\r?$)|arch: )(\w+)", re.M)
+# Which architecture a file is for, in the first lines of a whole configuration; or which, by a
+# comment.
+_ARCH = re.compile(r"^# (?:Linux/(\w+) \S+ Kernel Configuration|arch: (\w[\w ]*))\r?$", re.M)
 # How configurations are named that are the kernel's own.
 _TREES = re.compile(r"[^.].*config|config")
 # Such a file states what differs from Kconfig's own defaults, which kbuild lays it over.
@@ -213,9 +214,12 @@ def check_arch(files: Iterable[Path], arch: Arch) -> None:
     """
     for path in files:
         found = _ARCH.search(_read(path))
-        if found and found[1] not in (arch.make, arch.source, arch.cpu, arch.debian):
+        named = (found[1] or found[2]).split() if found else []
+        cpu = arch.cpu if arch.machine else None  # a process on x86-64 is not for x86-64
+        if named and {arch.make, arch.source, cpu, arch.debian}.isdisjoint(named):
             raise InputError(
-                f"{path} is a configuration for {found[1]}, and the kernel is for {arch.name}",
+                f"{path} is a configuration for {', '.join(named)}, and the kernel is for"
+                f" {arch.name}",
                 "correct the architecture (`set arch`, --arch), or name another file",
             )
 
