@@ -172,6 +172,10 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def _part(path: Path) -> memoryview:
+    return read_file(path, f"{DESCRIPTION} names it: unpack the image again")
+
+
 def packed(directory: Path) -> BootImage:
     """The image that a directory describes.
 
@@ -187,14 +191,14 @@ def packed(directory: Path) -> BootImage:
     described = read_described(path, Description, "boot image")
     layout = described.layout
     sections: dict[str, Bytes] = {
-        name: read_file(directory / described.files[name]) if name in described.files else b""
+        name: _part(directory / described.files[name]) if name in described.files else b""
         for name in layout.sections
         if name != "ramdisk_table"
     }
     fragments = []
     parts = []
     for each in described.fragments:
-        data = read_file(directory / each.file)
+        data = _part(directory / each.file)
         parts.append(data)
         label = field_bytes(each.name, each.name_hex, FRAGMENT_NAME_BYTES, path)
         number = FRAGMENT_TYPES.index(each.type) if isinstance(each.type, str) else each.type
@@ -203,7 +207,7 @@ def packed(directory: Path) -> BootImage:
         sections["vendor_ramdisk"] = b"".join(parts)
     if described.files.keys() & {"kernel_header", "kernel_dtb"}:
         around = {
-            name: read_file(directory / described.files[name])
+            name: _part(directory / described.files[name])
             for name in ("kernel_header", "kernel_dtb")
             if name in described.files
         }
@@ -212,19 +216,19 @@ def packed(directory: Path) -> BootImage:
             header, sections["kernel"], around.get("kernel_dtb", b"")
         )
     paddings: dict[str, bytes] = {
-        name: bytes(read_file(directory / file)) for name, file in described.paddings.items()
+        name: bytes(_part(directory / file)) for name, file in described.paddings.items()
     }
     image = BootImage(
         layout, header_fields(described, sections, path), sections, tuple(fragments), paddings
     )
     if described.raw_tail is not None:
-        return replace(image, tail=read_file(directory / described.raw_tail))
+        return replace(image, tail=_part(directory / described.raw_tail))
     return image if described.tail is None else _with_tail(image, described.tail, directory)
 
 
 def _with_tail(image: BootImage, files: TailFiles, directory: Path) -> BootImage:
     def read(name: str | None) -> bytes:
-        return bytes(read_file(directory / name)) if name is not None else b""
+        return bytes(_part(directory / name)) if name is not None else b""
 
     vbmeta = read(files.vbmeta)
     footer = None

@@ -99,7 +99,8 @@ def convert(
     space: Space = "kernel",
     events: Events = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Use debug lines instead of pseudo probes.")
+        bool,
+        typer.Option("--lines", help="Use debug lines instead of pseudo probes, as gcov does."),
     ] = False,
     infer: Annotated[
         str,
@@ -151,7 +152,7 @@ def convert(
                 recording,
                 to,
                 output,
-                lines=lines,
+                lines=lines or to.startswith("gcov"),
                 infer=infer,
                 md5_names=md5_names,
                 symbol_list=symbol_list,

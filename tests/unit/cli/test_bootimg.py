@@ -362,6 +362,7 @@ def test_an_output_that_is_a_link_stays_one(mepof: Call, boot: Path) -> None:
         ("header_version = 3\nkernel_adress = 1", "unknown key `kernel_adress`"),
         ("header_version = 3\n[files]\nsecond = 's'", "version 3 has no section `second`"),
         ("header_version = 3\n[files]\nkernel = 'none'", "none cannot be read"),
+        ("header_version = 3\n[files]\nkernel = 'none'", "bootimg.toml names it: unpack"),
         ("header_version = 3\n[files]\nkernal = 'k'", "kernal"),
         ("header_version = 1\nos_version = 'x'", "`x` is not a version"),
         ("header_version = 1\nos_patch_level = '1999-01'", "`1999-01` is not a patch level"),

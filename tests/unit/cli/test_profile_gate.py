@@ -4,6 +4,7 @@ status, and nothing written."""
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from writers.perf_script import Entry, sample
+from writers.shell import Shell
 from writers.traced_kernel import SOURCE, TEXT, Loop, link_kernel, loop_of, recorded, section_offset
 
 from mepof.cli.main import main
@@ -314,12 +316,17 @@ def test_a_full_disk_is_named(kernel: tuple[Path, Loop], tmp_path: Path, refused
         assert "/dev/full cannot be written: no space left on device" in said
 
 
-def test_gcc_profiles_cannot_hold_probes(tmp_path: Path, refused: Refused) -> None:
+def test_gcc_gets_debug_lines_though_there_are_probes(tmp_path: Path, shell: Shell) -> None:
     binary, loop = link_kernel(tmp_path, *DEBUG, "-fpseudo-probe-for-profiling")
     record = written(tmp_path / "perf.txt", recorded(loop))
-    words = ("convert", "--binary", binary, "--input", record, "--to", "gcov", "--allow-poor")
-    said = refused(2, *words, "-o", tmp_path / "out")
-    assert "cannot hold" in said
+    words = ("convert", "--binary", binary, "--input", record, "--allow-poor", "--to")
+    for to, *more in (("gcov",), ("autofdo", "--lines")):
+        assert shell("profile", *words, to, *more, "-o", tmp_path / to).status == 0
+    hottest = [
+        json.loads(shell("profile", "show", tmp_path / to, "--json").out)["functions"]
+        for to in ("gcov", "autofdo")
+    ]
+    assert hottest[0] == hottest[1] != []
 
 
 def test_user_addresses_are_not_mistaken_for_another_kernel(
