@@ -29,6 +29,11 @@ class AndroidBootImage:
     programs: tuple[tuple[str, str], ...] = ()
 
     def check(self, arch: Arch, given: Path | None) -> None:
+        if arch.machine is None:
+            raise InputError(
+                f"no boot loader starts a kernel for {arch.name}",
+                "leave the format out, or `set arch` before it",
+            )
         if given is None:
             return
         section = kernel_of(_read(given), str(given))

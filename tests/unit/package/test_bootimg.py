@@ -51,6 +51,11 @@ def image(path: Path, **sections: bytes) -> Path:
     return path
 
 
+def test_a_kernel_that_is_a_process_has_no_boot_image() -> None:
+    with pytest.raises(InputError, match="no boot loader starts a kernel for um"):
+        FORMAT.check(arch.get("um"), None)
+
+
 def test_an_image_without_a_kernel_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     given = image(tmp_path / "init_boot.img", kernel=b"", ramdisk=b"070701")
     with pytest.raises(InputError, match=r"init_boot.img has no kernel") as caught:
