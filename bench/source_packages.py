@@ -5,7 +5,7 @@
 A very small kernel is optimised and packaged with ``set package source``. The package is applied to
 a fresh tree, in which make then builds the kernel: in the tree and with ``O=`` beside it, or with
 ``O=build`` alone, as the package's README.md asks for. What came out is written to
-docs/benchmarks/source_packages.json and source_packages.md after each, and what is there is not run
+docs/benchmarks/source-packages.json and source-packages.md after each, and what is there is not run
 again without ``--again``.
 
 The exit status is 1 if a kernel is not built, or has other code or data. It takes about fifteen
@@ -35,7 +35,7 @@ from mepof.toolchain.named import select
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "bench" / "compilers" / "tiny.config"
-RESULT = ROOT / "docs" / "benchmarks" / "source_packages"
+RESULT = ROOT / "docs" / "benchmarks" / "source-packages"
 OUT = ROOT / "out" / "source-packages"
 
 PROGRAM = """\
