@@ -78,7 +78,7 @@ def main() -> None:
 def tried(toolchain: str, wanted: str, store: Path | None) -> Outcome:
     """Optimise a kernel, and build it again from its package."""
     algorithm, *options = wanted.split(",")
-    out = OUT / f"{toolchain.replace('/', '-')}-{wanted}"
+    out = OUT / f"{toolchain.replace('/', '-')}-{wanted.replace(',', '-')}"
     out.mkdir(parents=True, exist_ok=True)
     program = out / "program.g4"
     program.write_text(

@@ -21,6 +21,7 @@ from mepof.g4 import Source
 from mepof.g4.diagnostics import quote
 from mepof.g4.formatter import format_word
 from mepof.kernel.image import read_image
+from mepof.plan.journal import refusals_noted
 from mepof.plan.preflight import keep_apart
 from mepof.plan.store import default_store
 
@@ -70,8 +71,9 @@ def evaluate(
     text = program_of(
         images, _arch_of(images), chosen_metrics(metric, apps=True), repetitions, judged
     )
-    plan = plan_of(Source("the command line", text))
-    keep_apart(plan, {"--out": out, "--store": store or default_store()})
+    with refusals_noted(out):
+        plan = plan_of(Source("the command line", text))
+        keep_apart(plan, {"--out": out, "--store": store or default_store()})
     run_plan(plan, out, local(store, cores), as_json, _document)
 
 

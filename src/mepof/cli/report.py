@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,9 @@ from rich.console import Console
 
 from mepof.cli.output import Json, print_json, print_text
 from mepof.errors import WorkError
+
+# Of the first `eval`, whose report is not in a directory of its own.
+_STEP = "report"
 
 
 class Form(StrEnum):
@@ -60,9 +62,9 @@ def _check_is_of_last_run(directory: Path) -> None:
         *_, last = read_runs(journal)
     except (OSError, ValueError):  # nothing, or none, ran there
         return
-    began = datetime.fromisoformat(last.started).timestamp()
-    # The clock of files ticks less often than that of the journal.
-    if made.is_file() and made.stat().st_mtime > began - 1:
+    # An interrupted run copies nothing.
+    report = last.steps.get(_STEP)
+    if last.state in ("done", "failed") and report and report.state in ("done", "cached"):
         return
     became = {
         "running": "is under way" if in_use(journal) else "was killed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from math import ceil, fsum
 from pathlib import Path
@@ -25,6 +26,7 @@ from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings
 from mepof.executor.stores import default_shared
 from mepof.plan.explain import Explanation
+from mepof.plan.journal import refusals_noted
 from mepof.plan.model import Plan
 from mepof.plan.preflight import keep_apart
 from mepof.plan.store import default_store
@@ -112,13 +114,14 @@ def run(
     if flash:
         permit()
     traces = tuple(map(str, perf_data or ()))
-    plan = plan_of(read_program(program), traces, warn, runs=not dry_run)
-    if pins is not None:
-        plan = settled(plan, read_pins(pins))
     out = out or Path("out") / name_of(program)
-    keep_apart(plan, {"--out": out, "--store": settings.store})
-    if not dry_run and any(step.kind == "flash" for step in plan.steps):
-        check_permission()
+    with nullcontext() if dry_run else refusals_noted(out):
+        plan = plan_of(read_program(program), traces, warn, runs=not dry_run)
+        if pins is not None:
+            plan = settled(plan, read_pins(pins))
+        keep_apart(plan, {"--out": out, "--store": settings.store})
+        if not dry_run and any(step.kind == "flash" for step in plan.steps):
+            check_permission()
     if dry_run:
         if why := why_unwritable(out.absolute()):
             raise InputError(
@@ -155,7 +158,7 @@ def run_plan(
     """
     from mepof.cli.progress import progress  # loads scipy
 
-    with progress() as sink:
+    with progress() as sink, refusals_noted(out):
         finished = executor.run(plan, out, sink)
     if as_json:
         print_json((document or run_document)(finished, out))

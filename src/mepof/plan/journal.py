@@ -14,12 +14,13 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from mepof.errors import MepofError
 from mepof.plan.body import Phase
 from mepof.plan.model import Json
 
@@ -151,6 +152,34 @@ class Journal:
             return False
         self._file.seek(-1, os.SEEK_END)
         return self._file.read(1) != b"\n"
+
+
+@contextlib.contextmanager
+def refusals_noted(out: Path) -> Iterator[None]:
+    """Have a run that is refused before it begins be the last in the journal of a directory, if
+    there is one: otherwise the results that are there would pass for its own.
+
+    Args:
+        out: the run's output directory.
+    """
+    before = _runs_in(out)
+    try:
+        yield
+    except MepofError as error:
+        if before and len(_runs_in(out)) == len(before) and not in_use(out / FILE_NAME):
+            with contextlib.suppress(OSError), contextlib.closing(Journal(out)) as journal:
+                journal.write(
+                    "run", program="", seed=0, tools={}, versions={}, store="", cores=0, sync=False
+                )
+                journal.write("end", state="failed", message=str(error))
+        raise
+
+
+def _runs_in(out: Path) -> tuple[JournalledRun, ...]:
+    try:
+        return read_runs(out)
+    except (OSError, ValueError):
+        return ()
 
 
 def utc_now() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +28,6 @@ from mepof.device import flashing
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.executor.protocol import Finished
 from mepof.plan.explain import Explanation
-from mepof.plan.journal import Journal
 from mepof.report import write_report
 
 MAKES_NOTHING = (
@@ -490,34 +488,6 @@ def test_help_is_not_an_error(shell: Shell) -> None:
 
 def test_a_path_is_shown_as_it_is_written(shell: Shell) -> None:
     assert "[bold]:bug:.g4" in shell("run", "[bold]:bug:.g4").err
-
-
-@pytest.mark.parametrize(("form", "start"), [("markdown", "**"), ("junit", "<testsuites ")])
-def test_a_report_is_printed_for_other_tools(
-    shell: Shell, tmp_path: Path, form: str, start: str
-) -> None:
-    write_report(report(measurement("plain"), measurement()), tmp_path)
-    answer = shell("report", str(tmp_path), "--to", form)
-    assert (answer.status, answer.err) == (0, "")
-    assert answer.out.startswith(start)
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-def test_a_report_of_an_earlier_run_is_not_that_of_the_last(
-    shell: Shell, tmp_path: Path, earlier: bool
-) -> None:
-    if earlier:
-        write_report(report(measurement("plain"), measurement()), tmp_path)
-        os.utime(tmp_path / "report.json", (0, 0))
-    journal = Journal(tmp_path)
-    journal.write("run", program="", seed=0, tools={}, versions={}, store="/s", cores=1)
-    assert "which is under way" in shell("report", str(tmp_path)).err
-    journal.write("end", state="failed", message="it does not build")
-    journal.close()
-    answer = shell("report", str(tmp_path), "--to", "junit")
-    assert (answer.status, answer.out) == (WorkError.exit_status, "")
-    assert "which failed: it does not build" in answer.err
-    assert ("the report of an earlier run is" in answer.err) == earlier
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "set seed 1.\n"])
