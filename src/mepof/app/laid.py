@@ -5,6 +5,7 @@ Paths have no leading slash, and links are followed as the guest's kernel does: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,6 +15,10 @@ from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
 from mepof.plan.digest import file_digest
 
+#: The largest file of an initramfs: its size has eight hexadecimal digits.
+MAX_SIZE = 2**32 - 1
+# Not in text, or of a terminal.
+_UNNAMED = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 # The kernel's own limit of links in one path: MAXSYMLINKS in include/linux/namei.h.
 _MAX_LINKS = 40
 
@@ -129,6 +134,17 @@ class Laid:
             return False
         alike = (self.permissions, self.owner) == (other.permissions, other.owner)
         return alike and self.size == other.size and self.content() == other.content()
+
+
+def check_name(path: str, what: str) -> None:
+    """Refuse a name of which messages and lists could not be made.
+
+    Raises:
+        InputError: it has control characters, or is not UTF-8.
+    """
+    if _UNNAMED.search(path):
+        why = "it has control characters, or is not UTF-8"
+        raise InputError(f"{what!r} is not a name that a guest can have: {why}", "rename it")
 
 
 def resolve(path: str, files: Mapping[str, Laid]) -> str | None:

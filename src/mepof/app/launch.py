@@ -19,6 +19,8 @@ from mepof.errors import InputError, WorkError
 
 #: Where it is in the guest.
 PROGRAM = "mepof/launch"
+# uid_t and gid_t, without the number that stands for none.
+_MAX_OWNER = 2**32 - 2
 # A service that does not stop is killed, which takes up to 5 s more of the guest's time.
 _GRACE_SECONDS = 10
 # They expect to be the first process, as in a container.
@@ -149,9 +151,11 @@ class _Fields:
     def _check(self, program: str, variables: Mapping[str, str]) -> None:
         if "/" in program and not program.startswith("/"):
             raise InputError(f"{self.what} runs {program}", "write an absolute path")
+        # What is searched relative to the working directory may be there later.
         path = variables.get("PATH")
-        given = () if path is None else tuple(d.strip("/") for d in path.split(":") if d)
-        check_start(self.what, program, self.files, self.arch, given or SEARCHED)
+        given = [d.strip("/") for d in (path or "").split(":") if d.startswith("/")]
+        searched = SEARCHED if path is None else given
+        check_start(self.what, program, self.files, self.arch, searched)
 
     def _check_there(self, verb: str, path: str, *, directory: bool) -> None:
         """Refuse a file or directory that the command would not find."""
@@ -176,7 +180,7 @@ class _Fields:
         if not name or name == "0":
             number, own = 0, 0
         elif name.isascii() and name.isdigit():
-            number = int(name)
+            number = self._number(name)
             own = next((g for _, n, g in self._entries("passwd") if n == number), number)
         else:
             found = [(n, g) for known, n, g in self._entries("passwd") if known == name]
@@ -189,7 +193,7 @@ class _Fields:
         if not group:
             return number, own
         if group.isascii() and group.isdigit():
-            return number, int(group)
+            return number, self._number(group)
         groups = [n for known, n, _ in self._entries("group") if known == group]
         if not groups:
             raise InputError(
@@ -197,6 +201,14 @@ class _Fields:
                 "write a number, or lay an /etc/group with that group by `files`",
             )
         return number, groups[0]
+
+    def _number(self, text: str) -> int:
+        if (number := int(text)) > _MAX_OWNER:
+            raise InputError(
+                f"{self.what} runs as {text}, which is not the number of a user or group",
+                f"write one from 0 to {_MAX_OWNER}",
+            )
+        return number
 
     def _lacks_name(self, user: int) -> bool:
         """Whether the guest should know a user whom nobody named; images are left as they are."""
@@ -212,7 +224,7 @@ class _Fields:
         return ""
 
     def _lines(self, table: str) -> list[str]:
-        laid = self.files.get(f"etc/{table}", Laid())
+        laid = self.files.get(resolve(f"etc/{table}", self.files) or "", Laid())
         return laid.content().decode("utf-8", "replace").splitlines()
 
     def _entries(self, table: str) -> Iterator[tuple[str, int, int]]:

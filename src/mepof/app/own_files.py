@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterable, Iterator, MutableMapping
 from pathlib import Path, PurePosixPath
@@ -10,7 +11,7 @@ from mepof.app.debian import Package, package_files
 from mepof.app.image.layers import HIDDEN, without_link
 from mepof.app.image.model import OWN_INIT, Image
 from mepof.app.image.read import check_image, read_image, registry_remedy
-from mepof.app.laid import Laid, resolve_parent
+from mepof.app.laid import MAX_SIZE, Laid, check_name, resolve_parent
 from mepof.app.own import OwnApp
 from mepof.errors import InputError
 from mepof.plan.digest import walk
@@ -20,6 +21,8 @@ from mepof.toolchain import shared_libraries
 GUEST_FILES = frozenset(("init", "bin/kbench"))
 #: Those of every guest; the kernel does not replace one by a link.
 GUEST_DIRECTORIES = frozenset(("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp"))
+# How skopeo names what lies on a disk; a registry's names have no such beginning.
+_BY_SKOPEO = re.compile("(?:oci|oci-archive|docker-archive):(?!//)")
 _WHOLE_SYSTEM = "a whole system, such as a container's, is laid by `image`"
 # Debian's numbers (/usr/share/doc/base-passwd/users-and-groups.txt), which no package brings.
 _ACCOUNTS = (("root", 0, "/root"), ("www-data", 33, "/var/www"), ("nobody", 65534, "/nonexistent"))
@@ -44,6 +47,8 @@ def own_files(app: OwnApp, description: Path) -> dict[str, Laid]:
         parts = PurePosixPath(file.to).parts[1:]
         if ".." in parts:
             raise InputError(f"{description}: `{file.to}` has `..` in it")
+        if not parts:
+            raise InputError(f"{description}: `{file.to}` is the root of the guest", "name a file")
         _add(found, "/".join(parts), _file(base, file.source))
     for path_in_guest, laid in found.items():
         _refuse_the_guests(path_in_guest, laid, description)
@@ -70,6 +75,12 @@ def image_of(app: OwnApp, description: Path, arch: str) -> Image:
 def _layout(base: Path, image: str) -> tuple[Path, str | None]:
     """The directory or tarball of an image, and its tag, if it is named."""
     path, tag = image, ""
+    named = _BY_SKOPEO.match(image)
+    if named is not None and not (base / image).exists():
+        raise InputError(
+            f"the image `{image}` is named as for skopeo",
+            f'write `image = "{image.removeprefix(named[0])}"`',
+        )
     if not (base / image).exists():
         path, _, tag = image.partition(":")
     remedy = registry_remedy(image, base)
@@ -119,7 +130,8 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
     found = dict(image_of(app, description, arch).files)
     for path, laid in _packages(app, arch)[0].items():
         _add(found, _at(path, found, description), laid)
-    without_link(found, "bin")
+    for name in GUEST_DIRECTORIES:
+        without_link(found, name)
     for path, laid in found.items():
         if path != OWN_INIT:
             _refuse_the_guests(path, laid, description)
@@ -216,8 +228,7 @@ def _directory(root: Path, description: Path) -> Iterator[tuple[str, Laid]]:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
     for relative, kind, status in entries:
         path = root / relative
-        if not relative.isprintable():
-            raise InputError(f"{str(path)!r} is not a name that a guest can have")
+        check_name(relative, str(path))
         match kind:
             case "dir":
                 yield relative, Laid()
@@ -257,6 +268,11 @@ def _refuse_the_guests(
     path: str, laid: Laid, description: Path, elsewhere: str = f"lay it elsewhere; {_WHOLE_SYSTEM}"
 ) -> None:
     top = path.partition("/")[0]
+    if laid.size > MAX_SIZE:
+        raise InputError(
+            f"{description}: /{path} has {laid.size / (1 << 30):.1f} GiB",
+            "an initramfs holds files of less than 4 GiB: make it by a `[[setup]]`",
+        )
     if path in GUEST_DIRECTORIES:
         if not laid.is_directory:
             raise InputError(f"{description}: /{path} is a directory of every guest", _WHOLE_SYSTEM)

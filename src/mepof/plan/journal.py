@@ -171,7 +171,9 @@ def refusals_noted(out: Path) -> Iterator[None]:
                 journal.write(
                     "run", program="", seed=0, tools={}, versions={}, store="", cores=0, sync=False
                 )
-                journal.write("end", state="failed", message=str(error))
+                # What is wrong with a program is shown with its lines.
+                message, *_ = str(error).splitlines() or [""]
+                journal.write("end", state="failed", message=message)
         raise
 
 

@@ -15,6 +15,9 @@ from elftools.elf.segments import InterpSegment
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import of_machine, run
 
+_MUSL = re.compile(r"/lib/(ld-musl-\w+)\.so\.1")
+# Where musl's loader looks without a file that says so (its ldso/dynlink.c).
+_MUSL_SEARCHED = "/lib:/usr/local/lib:/usr/lib"
 _LISTED = re.compile(r"^\s*(\S+) \(libc6,([\w-]+).*\) => (\S+)$")
 #: What ldconfig calls a machine (glibc's elf/cache.c).
 _NAMES = {"x86_64": "x86-64", "aarch64": "AArch64"}
@@ -40,6 +43,7 @@ def closure(program: str, package: str | None) -> tuple[Path, ...]:
             )
         raise EnvironmentLack(f"{program} is not installed", f"apt-get install {package}")
     found: dict[Path, None] = {}
+    paths = _musl_paths(Path(program))
     ahead = [Path(program)]
     while ahead:
         path = ahead.pop()
@@ -48,7 +52,7 @@ def closure(program: str, package: str | None) -> tuple[Path, ...]:
         found[path] = None
         try:
             with path.open("rb") as file:
-                ahead += _needed(ELFFile(file), path)
+                ahead += _needed(ELFFile(file), path, paths)
         except (OSError, ELFError) as error:
             if path == Path(program) and isinstance(error, ELFError):
                 raise InputError(
@@ -66,7 +70,21 @@ def closure(program: str, package: str | None) -> tuple[Path, ...]:
                     remedy = f"name the program that it is a link to: {Path(program).resolve()}"
                 raise InputError(what, remedy) from error
             raise EnvironmentLack(what, f"apt-get install {package}") from error
+    if paths is not None and paths.is_file():
+        found[paths] = None
     return tuple(sorted(found))
+
+
+def _musl_paths(program: Path) -> Path | None:
+    """The file that tells musl's loader where libraries are; None if another one loads a program
+    or nobody knows."""
+    try:
+        with program.open("rb") as file:
+            interpreters = _interpreters(ELFFile(file))
+    except (OSError, ELFError):
+        return None
+    loaders = (_MUSL.fullmatch(each) for each in interpreters)
+    return next((Path(f"/etc/{each[1]}.path") for each in loaders if each), None)
 
 
 def named_in(elf: ELFFile) -> list[str]:
@@ -84,9 +102,9 @@ def _interpreters(elf: ELFFile) -> list[str]:
     return found
 
 
-def _needed(elf: ELFFile, path: Path) -> list[Path]:
-    """What a file itself names: its interpreter, and libraries in its own directories or the
-    linker's cache."""
+def _needed(elf: ELFFile, path: Path, musl_paths: Path | None) -> list[Path]:
+    """What a file itself names: its interpreter, and libraries in its own directories or in the
+    linker's cache, or where musl's loader looks."""
     named = list(map(Path, _interpreters(elf)))
     dynamic = elf.get_section_by_name(".dynamic")
     if not isinstance(dynamic, DynamicSection):
@@ -97,9 +115,14 @@ def _needed(elf: ELFFile, path: Path) -> list[Path]:
         for joined in own
         for directory in joined.split(":")
     ]
+    known = _cache()
+    if musl_paths is not None:
+        known = {}
+        text = musl_paths.read_text() if musl_paths.is_file() else _MUSL_SEARCHED
+        directories += map(Path, re.split(r"[:\n]", text.strip()))
     for name in _texts(dynamic, "DT_NEEDED"):
         beside = [each / name for each in directories if (each / name).is_file()]
-        named.append(beside[0] if beside else _cache().get(name, Path(name)))
+        named.append(beside[0] if beside else known.get(name, Path(name)))
     return named
 
 

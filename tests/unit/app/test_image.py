@@ -120,6 +120,47 @@ def test_a_later_layer_lies_over_an_earlier_one(
     assert (tool.permissions, tool.owner) == (0o4755, (7, 8))
 
 
+def hard_link(name: str, to: str) -> Member:
+    return name, b"", {"type": tarfile.LNKTYPE, "linkname": to}
+
+
+def test_a_hard_link_is_another_name_of_whatever_it_links(tmp_path: Path) -> None:
+    members = layer(
+        link("etc/mtab", "/proc/self/mounts"),
+        hard_link("etc/mtab2", "etc/mtab"),
+        ("tmp/x", b"not laid by this name", {}),
+        hard_link("opt/x", "tmp/x"),
+        ("var/pipe", b"", {"type": tarfile.FIFOTYPE}),
+        hard_link("var/pipe2", "var/pipe"),
+    )
+    image = read_image(layout(tmp_path / "oci", members), None, "x86-64")
+    assert {*image.files} == {"etc/mtab", "etc/mtab2", "opt/x"}
+    assert image.files["etc/mtab2"] == Laid(link="/proc/self/mounts")
+    assert image.files["opt/x"].content() == b"not laid by this name"
+    assert image.left_out == ("/var/pipe", "/var/pipe2")
+    for wrong in ("none", "opt"):
+        members = layer(("opt", None, {}), hard_link("b", wrong))
+        with pytest.raises(InputError, match=r"`b` is a hard link to .*, which is not a file"):
+            read_image(layout(tmp_path / wrong, members), None, "x86-64")
+
+
+def test_the_guests_directories_may_be_links_in_an_image(tmp_path: Path) -> None:
+    members = layer(
+        link("etc", "usr/etc"),
+        ("usr/etc/passwd", b"web:x:7:8::/:\n", {}),
+        ("usr/etc/ssl/cert", b"x", {}),
+        link("root", "var/roothome"),
+        link("tmp", "sysroot/tmp"),
+        ("tmp/x", b"x", {}),
+    )
+    layout(tmp_path / "oci", members)
+    path = described(tmp_path, "oci")
+    found = all_files(load_own(path), path, "x86-64")
+    assert found["etc/passwd"] == Laid(link="/usr/etc/passwd")
+    assert found["etc/ssl"] == Laid(link="/usr/etc/ssl")
+    assert not {"etc", "root", "tmp"} & found.keys()
+
+
 def test_an_image_says_how_it_starts(tmp_path: Path) -> None:
     image = read_image(
         layout(
@@ -185,8 +226,14 @@ def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -
     tagged = layout(tmp_path / "tagged", layer(), tag="1", Cmd=["one"])
     layout(tagged, layer(), tag="2", Cmd=["two"])
     assert read_image(tagged, "2", "x86-64").argv == ("two",)
-    with pytest.raises(InputError, match="has 2 images"):
+    with pytest.raises(InputError, match="has 2 images for linux/amd64") as raised:
         read_image(tagged, None, "x86-64")
+    assert raised.value.remedy == 'name one: `image = "tagged:1"`; known: 1, 2'
+    variants = layout(tmp_path / "variants", layer(), arch="amd64", Cmd=["v1"])
+    layout(variants, layer(), arch="amd64", Cmd=["v3"])
+    with pytest.raises(InputError, match="has 2 images for linux/amd64") as raised:
+        read_image(variants, None, "x86-64")
+    assert "to a layout of its own" in str(raised.value.remedy)
     with pytest.raises(InputError, match="has no image `3`") as raised:
         read_image(tagged, "3", "x86-64")
     assert raised.value.remedy == "known: 1, 2"
@@ -296,6 +343,8 @@ def described(directory: Path, image: str) -> Path:
             "the image `docker://acme/shop:1.2` is not below",
             "skopeo copy docker://acme/shop:1.2 oci:BASE/shop, and name shop",
         ),
+        ("oci:web:1", "is named as for skopeo", 'write `image = "web:1"`'),
+        ("docker-archive:web.tar", "is named as for skopeo", 'write `image = "web.tar"`'),
         ("./none", "none does not exist", "name a path below BASE"),
         (
             "root.tar.lz4",

@@ -84,6 +84,15 @@ def test_a_command_in_an_image_has_the_home_of_its_user(tmp_path: Path) -> None:
     assert homes == ["eHOME=/own"]
 
 
+def test_users_are_looked_up_where_a_link_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nix = {"nix/passwd": SHELL["etc/passwd"], "etc/passwd": Laid(link="/nix/passwd")}
+    monkeypatch.setattr(f"{__name__}.SHELL", SHELL | nix)
+    app = app_of(tmp_path, action('user = "web"'))
+    assert {"u7", "g8"} <= {*fields(app, "actions/a")}
+
+
 @pytest.mark.parametrize(
     ("stop", "written", "number"),
     [
@@ -122,6 +131,16 @@ def test_a_service_says_when_it_is_ready(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (action('user = "nobody"'), "the action `a` runs as nobody, who is not in /etc/passwd"),
+        (action('user = "4294967296"'), "runs as 4294967296, which is not the number of a user"),
+        (action('user = "0:99999999999"'), "runs as 99999999999, which is not the number of"),
+        (
+            action('environment = {PATH = ""}', argv='["busybox", "cat"]'),
+            "the action `a` runs busybox, which is not in the guest",
+        ),
+        (
+            action('environment = {PATH = "bin"}', argv='["busybox", "cat"]'),
+            "the action `a` runs busybox, which is not in the guest",
+        ),
         (action('user = "web:wheel"'), "runs in the group wheel, which is not in /etc/group"),
         (action(argv='["./run"]'), r"the action `a` runs \./run"),
         (setup(argv='["/no"]') + action(), "the setup `s` runs /no, which is not in the guest"),

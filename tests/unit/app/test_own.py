@@ -237,6 +237,8 @@ def test_a_directory_is_laid_as_it_is_with_single_files_beside_it(tmp_path: Path
         ('files = [{from = "rootfs", to = "/x"}]', "rootfs is not a regular file"),
         ('files = [{from = "fifo", to = "/x"}]', "fifo is not a regular file"),
         ('files = [{from = "app.toml", to = "/a/../x"}]', "`/a/../x` has `..` in it"),
+        ('files = [{from = "app.toml", to = "/."}]', "`/.` is the root of the guest"),
+        ('files = [{from = "large", to = "/x"}]', "/x has 4.0 GiB"),
         ('files = [{from = "app.toml", to = "/tmp/x"}]', "the guest mounts /tmp"),
         ('files = [{from = "app.toml", to = "/init"}]', "/init is a file of the guest's own"),
         ('files = [{from = "app.toml", to = "/bin"}]', "/bin is a directory of every guest"),
@@ -252,8 +254,24 @@ def test_what_cannot_be_laid_into_a_guest_is_refused(
     path = described(tmp_path, line)
     os.mkfifo(path.parent / "fifo")
     (path.parent / "linked").symlink_to(tmp_path)
+    with (path.parent / "large").open("wb") as large:
+        large.truncate(1 << 32)
     with pytest.raises(InputError, match=message):
         own_files(load_own(path), path)
+
+
+def test_a_name_is_any_that_text_has(tmp_path: Path) -> None:
+    path = described(tmp_path, ROOTFS)
+    names = ["a\N{NO-BREAK SPACE}b", "\U0001fae8", "caf\u00e9"]
+    for name in names:
+        (path.parent / "rootfs" / name).touch()
+    assert {*names} <= {*own_files(load_own(path), path)}
+    for name in (os.fsdecode(b"caf\xe9"), "two\nlines"):
+        wrong = path.parent / "rootfs" / name
+        wrong.touch()
+        with pytest.raises(InputError, match="is not a name that a guest can have"):
+            own_files(load_own(path), path)
+        wrong.unlink()
 
 
 def test_sockets_and_pipes_in_a_directory_are_refused(tmp_path: Path) -> None:

@@ -32,8 +32,7 @@ def begun(out: Path) -> Journal:
 def reported(out: Path, state: str) -> None:
     """A run whose report was made, and how it ended."""
     journal = begun(out)
-    step = {"step": "report", "kind": "report", "phase": "report", "fingerprint": "f"}
-    journal.write("cached", **step)
+    journal.write("cached", step="report", kind="report", phase="report", fingerprint="f")
     journal.write("end", state=state)
     journal.close()
 

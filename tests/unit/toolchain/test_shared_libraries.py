@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from platform import machine
 
 import pytest
 
@@ -21,6 +22,15 @@ def test_a_program_comes_with_its_interpreter_and_all_that_the_linker_would_load
     loaded = {word for word in run(["ldd", "/usr/bin/make"]).output.split() if word[0] == "/"}
     assert {Path(name).name for name in loaded} <= {path.name for path in found}
     assert all(path.is_file() for path in found)
+
+
+def test_musl_has_a_loader_and_directories_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "p.c").write_text("int main(void) { return 0; }\n")
+    run(["musl-gcc", tmp_path / "p.c", "-o", tmp_path / "p"])
+    found = closure(str(tmp_path / "p"), None)
+    cpu = machine()
+    expected = {"p", f"ld-musl-{cpu}.so.1", f"ld-musl-{cpu}.path", "libc.so"}
+    assert {path.name for path in found} == expected
 
 
 def test_libraries_of_other_architectures_are_passed_over() -> None:

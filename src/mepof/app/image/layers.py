@@ -10,13 +10,13 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from hashlib import file_digest
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from mepof import compressed
-from mepof.app.laid import Laid, Member, resolve, resolve_parent
+from mepof.app.laid import Laid, Member, check_name, resolve, resolve_parent
 from mepof.errors import InputError, WorkError
 from mepof.magic import XZ, ZSTD
 from mepof.process import run
@@ -108,19 +108,24 @@ def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> list[
             target = resolve_parent(hidden.lstrip("/"), files)
             if target is not None:
                 _remove(files, target, itself=name != _OPAQUE)
+    # What guests do not have, though hard links to it may be elsewhere; None for a device.
+    outside: dict[str, Laid | None] = {}
     for path, member in members:
         if PurePosixPath(path).name.startswith(_WHITEOUT):
             continue
         at = resolve_parent(path, files)
         if at is None:
             raise InputError(f"{what}: the links above /{path} form a loop")
+        laid = _laid(member, archive, files, outside, what)
+        outside.pop(at, None)
         if at.partition("/")[0] in HIDDEN and at not in HIDDEN:
+            outside[at] = laid
             continue
-        if member.isdev():
+        if laid is None:
+            outside[at] = None
             _remove(files, at, itself=True)
             left_out.append(f"/{at}")
             continue
-        laid = _laid(member, archive, files, what)
         known = files.get(at)
         if known is not None and not (known.is_directory and laid.is_directory):
             _remove(files, at, itself=True)
@@ -136,8 +141,7 @@ def _members(archive: Path, what: str) -> Iterator[tuple[str, tarfile.TarInfo]]:
                 if ".." in parts:
                     raise InputError(f"{what}: `{member.name}` leads outside of its root")
                 path = "/".join(part for part in parts if part != "/")
-                if not path.isprintable():
-                    raise InputError(f"{what}: {member.name!r} is not a name that a guest can have")
+                check_name(path, f"{what}: {path}")
                 if path:
                     yield path, member
     except (tarfile.TarError, EOFError, OSError) as error:
@@ -145,17 +149,25 @@ def _members(archive: Path, what: str) -> Iterator[tuple[str, tarfile.TarInfo]]:
 
 
 def _laid(
-    member: tarfile.TarInfo, archive: Path, files: MutableMapping[str, Laid], what: str
-) -> Laid:
+    member: tarfile.TarInfo,
+    archive: Path,
+    files: Mapping[str, Laid],
+    outside: Mapping[str, Laid | None],
+    what: str,
+) -> Laid | None:
+    """What a member is; None for a device or a FIFO."""
+    if member.isdev():
+        return None
     mode, owner = member.mode & 0o7777, (member.uid, member.gid)
     if member.isdir():
         return Laid(mode=mode, owner=owner)
     if member.issym():
         return Laid(link=member.linkname, owner=owner)
     if member.islnk():
-        target = resolve(member.linkname.lstrip("/"), files)
-        linked = files.get(target) if target is not None else None
-        if linked is None or linked.source is None:
+        # Of a symbolic link, it is another name.
+        target = resolve_parent(member.linkname.lstrip("/"), files) or ""
+        linked = outside[target] if target in outside else files.get(target, Laid())
+        if linked is not None and linked.is_directory:
             raise InputError(
                 f"{what}: `{member.name}` is a hard link to {member.linkname}, which is not a file"
             )
@@ -188,7 +200,6 @@ def without_link(files: MutableMapping[str, Laid], directory: str) -> None:
     target = resolve(directory, files)
     del files[directory]
     inside = f"{target}/"
-    names = [each.removeprefix(inside) for each in files if each.startswith(inside)]
-    for name in names:
-        if "/" not in name:
-            files[f"{directory}/{name}"] = Laid(link=f"/{inside}{name}")
+    found = [each.removeprefix(inside) for each in files if each.startswith(inside)]
+    for name in {each.partition("/")[0] for each in found} if directory not in HIDDEN else ():
+        files[f"{directory}/{name}"] = Laid(link=f"/{inside}{name}")

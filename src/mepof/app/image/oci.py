@@ -66,8 +66,8 @@ def read_layout(layout: Written, name: str | None, arch: str) -> Image:
     named = [m for m in index.manifests if name in (None, (m.annotations or {}).get(_NAME))]
     if not index.manifests:
         raise InputError(f"{layout.path} has no image: its index.json lists none", AGAIN)
+    known = sorted({(m.annotations or {}).get(_NAME, "") for m in index.manifests} - {""})
     if not named:
-        known = sorted({(m.annotations or {}).get(_NAME, "") for m in index.manifests} - {""})
         raise InputError(
             f"{layout.path} has no image `{name}`", "known: " + ", ".join(known or ["none"])
         )
@@ -93,8 +93,10 @@ def read_layout(layout: Written, name: str | None, arch: str) -> Image:
         )
     if len(found) > 1:
         raise InputError(
-            f"{layout.path} has {len(found)} images",
-            f'name one: `image = "{layout.path.name}:TAG"`',
+            f"{layout.path} has {len(found)} images for linux/{wanted(arch)}",
+            f'name one: `image = "{layout.path.name}:{known[0]}"`; known: {", ".join(known)}'
+            if name is None and known
+            else "write one of them, such as a variant of the processor, to a layout of its own",
         )
     ((manifest, config),) = found.values()
     return config.image(*lay(layout, (_layer(layout, each) for each in manifest.layers)))
