@@ -85,14 +85,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             Settings().device,
         )
         found += loops.unfit(program, bindings, vocabulary.repeating, vocabulary.bound_to_build)
-        found += goals.unmeasured(
-            program,
-            bindings,
-            vocabulary.core_costs,
-            vocabulary.printed_costs,
-            vocabulary.metrics,
-            vocabulary.default_metrics,
-        )
+        found += goals.unmeasured(program, bindings, vocabulary, archs)
         found += pairs.unmeasured(
             program, vocabulary.cases, vocabulary.core_quantities, vocabulary.default_metrics
         )

@@ -39,6 +39,13 @@ def untestable(
     gates = {word.text.partition(":")[0] for word in statement.gates} or {KSELFTEST}
     words = [word for word in statement.images if word.text]
     found = [(word, bindings.resolve(word, "image", index)) for word in words]
+    for number, (word, made) in enumerate(found):
+        if made in [earlier for _, earlier in found[:number]]:
+            yield Diagnostic(
+                word.span,
+                f"{quote(word.text)} is named twice, and passes whatever it passes itself",
+                "name the image that the others are compared with first, such as `plain.img`",
+            )
     if KSELFTEST in gates and words and all(isinstance(made, HostPath) for _, made in found):
         yield Diagnostic(
             words[0].span.to(words[-1].span),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mepof.g4.ast import Eval, Goal, Program, Set, Word
@@ -10,6 +10,7 @@ from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import Bindings, HostPath, is_path
 from mepof.g4.settings import signed_percent
 from mepof.g4.source import Span
+from mepof.g4.words import Vocabulary
 from mepof.measure.goal import DEFAULT_METRIC, SIZES
 
 
@@ -56,21 +57,15 @@ class _Held:
 
 
 def unmeasured(
-    program: Program,
-    bindings: Bindings,
-    core_metrics: Collection[str],
-    printed: Mapping[str, Collection[str]],
-    groups: Collection[str],
-    default_groups: Collection[str],
+    program: Program, bindings: Bindings, vocabulary: Vocabulary, archs: Sequence[str]
 ) -> Iterator[Diagnostic]:
     """Goals that no ``eval`` uses, and those that an ``eval`` cannot measure.
 
     Args:
-        core_metrics: the metrics that only a modelled core has.
-        printed: those that cases must print, with the groups that have a case which does.
-        groups: of cases; an unknown one is reported elsewhere.
-        default_groups: those that an ``eval`` measures if it names none.
+        vocabulary: an unknown group of cases is reported elsewhere.
+        archs: the architecture at each statement.
     """
+    printed = vocabulary.printed_costs
     held: dict[_Key, _Held] = {}
     cored = False
     for index, statement in enumerate(program.statements):
@@ -87,18 +82,25 @@ def unmeasured(
                     span = word.span if word else statement.span
                     held[about] = _Held(span, word, statement.quantity)
             case Eval() if len(statement.images) > 1:
-                measured = [word.text for word in statement.metrics] or default_groups
+                measured = [w.text for w in statement.metrics] or vocabulary.default_metrics
                 # A path of something else is reported elsewhere, too.
                 own = {g for _, g, _ in held if g and is_path(g) and g.endswith(".toml")}
-                missing = {*groups, *own} - {*measured}
+                missing = {*vocabulary.metrics, *own} - {*measured}
                 for (quantity, group, metric), goal in held.items():
                     goal.used = True
                     if group in missing and quantity not in SIZES:
                         yield _without_group(goal, group)
                     if quantity == "text":
                         yield from _files(statement, bindings, index)
-                    elif metric in core_metrics and not cored:
+                    elif metric in vocabulary.core_costs and not cored:
                         yield _without_core(goal)
+                    elif metric and archs[index] not in vocabulary.arch_costs.get(metric, archs):
+                        yield _of_other_arch(goal, archs[index], vocabulary.arch_costs[metric])
+                    elif (
+                        metric not in vocabulary.control_costs
+                        and {group or each for each in measured} <= vocabulary.control_groups
+                    ):
+                        yield _of_controls(goal, group)
                     elif metric and metric in printed and group in (None, *measured):
                         yield from _unprinted(goal, group, measured, printed[metric])
     for goal in held.values():
@@ -130,6 +132,24 @@ def _without_core(goal: _Held) -> Diagnostic:
         goal.metric.span,
         f"nothing measures {quote(goal.metric.text)}: no core is modelled",
         "write `set core` before the `eval`, such as `set core zen4`",
+    )
+
+
+def _of_other_arch(goal: _Held, arch: str, having: Collection[str]) -> Diagnostic:
+    assert goal.metric is not None
+    return Diagnostic(
+        goal.metric.span,
+        f"nothing measures {quote(goal.metric.text)} on {arch}",
+        f"it is known on {', '.join(sorted(having))}: name another metric",
+    )
+
+
+def _of_controls(goal: _Held, group: str | None) -> Diagnostic:
+    cases = "every case of the `eval` below" if group is None else f"every case of {quote(group)}"
+    return Diagnostic(
+        goal.span,
+        f"nothing is measured for this goal: {cases} is a control, which kernels do not change",
+        "name cases that work in the kernel",
     )
 
 

@@ -20,7 +20,7 @@ from mepof.kernel import kconfig
 from mepof.kernel.options import option_groups, options
 from mepof.kernel.subsystems import subsystems
 from mepof.measure.goal import QUANTITIES, SIZES
-from mepof.measure.metrics import METRICS, CoreMetric
+from mepof.measure.metrics import METRICS, CoreMetric, RepeatCount, Work
 from mepof.measure.quantities import QUANTITIES as QUANTITIES_OF_CASES
 from mepof.package.protocol import FORMATS
 from mepof.pmu.core import core_names
@@ -28,6 +28,7 @@ from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import (
     bound_to_arch,
     cases_of,
+    control_groups,
     groups_by_case,
     kernels,
     metric_names,
@@ -65,6 +66,15 @@ def vocabulary() -> Vocabulary:
         costs=tuple(metric.name for metric in METRICS),
         core_costs=frozenset(m.name for m in METRICS if isinstance(m, CoreMetric)),
         printed_costs=printing_groups(),
+        arch_costs={
+            metric.name: frozenset(
+                each.name for each in arch.records() if each.machine and each.machine.repeat_core
+            )
+            for metric in METRICS
+            if isinstance(metric, Work | RepeatCount)
+        },
+        control_costs=frozenset(metric.name for metric in METRICS if metric.control),
+        control_groups=control_groups(),
         option_groups=option_groups(),
         recorded_rounds={
             name: algorithm.rounds if algorithm.records_branches else 0

@@ -41,6 +41,12 @@ class Vocabulary:
     core_costs: frozenset[str] = frozenset()
     #: Of those that cases must print, the groups that have a case which does.
     printed_costs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Of those that not every architecture has, the architectures that do.
+    arch_costs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Those whose value must not change, so that controls count.
+    control_costs: frozenset[str] = frozenset()
+    #: The groups of which every case is a control.
+    control_groups: frozenset[str] = frozenset()
     #: The group of each case, by its suite and name.
     cases: Mapping[str, str] = field(default_factory=dict)
     #: For each suite and metric that needs more than the default configuration, the one whose

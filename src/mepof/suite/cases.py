@@ -192,6 +192,12 @@ def printing_groups() -> dict[str, frozenset[str]]:
     }
 
 
+def control_groups() -> frozenset[str]:
+    """The metrics of G4 of which every case is a control."""
+    cases = [case for name in suite_names() for case in load_suite(name).cases]
+    return frozenset(case.metric for case in cases) - {c.metric for c in cases if not c.control}
+
+
 @cache
 def is_control(suite: str, case: str) -> bool:
     """Whether a case is a control; one that no suite has is not."""

@@ -83,6 +83,7 @@ def test_the_parts_of_a_gate() -> None:
         ("check plain.img;opt.img kunit:list.", "`kunit` has no parts"),
         ("check plain.img;opt.img kunit;kunit.", "`kunit` is given twice"),
         ("check ./a.img;./b.img.", "these images are files"),
+        ("check plain.img;opt.img;opt.", "`opt` is named twice"),
         ("set name gate. check plain.img;opt.img.", "`check` makes no named result"),
         (
             "opt debian:linux-source-6.12 autofdo+propeller rand kbench. "

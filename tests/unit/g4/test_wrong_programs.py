@@ -460,6 +460,15 @@ CASES = {
         "goal worst:./app.toml -1 latency.\neval /a;/b ./app.toml;network.",
         "p.g4:1:26: error: nothing measures `latency`: no case of `./app.toml` prints its figures",
     ),
+    "goal in a metric that its architecture does not have": (
+        "eval /a;/b.\nset arch arm64.\ngoal geomean 8 kernel_work.\neval /a;/b.",
+        "p.g4:3:16: error: nothing measures `kernel_work` on arm64",
+    ),
+    "goal for controls alone": (
+        "goal geomean:compute 5.\neval /a;/b compute;pipe.",
+        "p.g4:1:1: error: nothing is measured for this goal: every case of `compute` is a control, "
+        "which kernels do not change",
+    ),
     "an app without programs for the architecture": (
         "set arch arm64.\nopt /src pgo rand kbench;jni:2.",
         "p.g4:2:26: error: `jni` has no programs for arm64",
