@@ -225,7 +225,7 @@ METRICS: tuple[Metric, ...] = (
         field="user_instructions",
         control=True,
     ),
-    Work(name="kernel_work", title="Kernel work", unit="instructions/operation"),
+    Work(name="kernel_work", title="Kernel work", unit="instructions + cycles/operation"),
     RepeatCount(
         name="kernel_repeat_iterations",
         title="Kernel iterations of REP",

@@ -16,11 +16,13 @@ class Verdict:
     """A test as JUnit has it.
 
     Attributes:
-        failure: why it failed, None if it passed. The first line is its title.
+        failure: why it failed, None if it did not. The first line is its title.
+        undecided: why it neither passed nor failed.
     """
 
     name: str
     failure: str | None = None
+    undecided: str | None = None
 
 
 def junit(report: Report) -> str:
@@ -29,7 +31,9 @@ def junit(report: Report) -> str:
     root = ET.Element("testsuites", name="mepof")
     for name, verdicts in _suites(report).items():
         failed = sum(verdict.failure is not None for verdict in verdicts)
+        undecided = sum(verdict.undecided is not None for verdict in verdicts)
         counts = {"name": name, "tests": str(len(verdicts)), "failures": str(failed)}
+        counts |= {"skipped": str(undecided)} if undecided else {}
         suite = ET.SubElement(root, "testsuite", counts)
         for verdict in verdicts:
             names = {"name": printable(verdict.name), "classname": f"mepof.{name}"}
@@ -37,6 +41,8 @@ def junit(report: Report) -> str:
             if verdict.failure is not None:
                 text = printable(verdict.failure, keep="\n")
                 ET.SubElement(case, "failure", message=text.partition("\n")[0]).text = text
+            elif verdict.undecided is not None:
+                ET.SubElement(case, "skipped", message=verdict.undecided)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
@@ -55,6 +61,7 @@ def _suites(report: Report) -> Mapping[str, list[Verdict]]:
             Verdict(
                 f"{control.image}, {control.kind}, does not differ from itself",
                 None if control.passed else "it does, or did not run: see the warnings",
+                "not enough boots to say" if control.undecided else None,
             )
             for control in report.controls
         ],

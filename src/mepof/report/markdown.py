@@ -9,7 +9,7 @@ from html import escape
 from mepof.measure.metrics import Metric
 from mepof.report.metrics import MAIN, SIGNS, less_word
 from mepof.report.model import CaseRow, Image, Report, SummaryRow
-from mepof.report.text import printable, relative, relative_interval, text_size
+from mepof.report.text import amount, printable, relative, relative_interval, text_size
 from mepof.report.views.checks import counts_of
 from mepof.report.views.comparisons import comparison_lines
 from mepof.report.views.disagreements import disagreement_lines
@@ -29,7 +29,7 @@ def markdown(report: Report) -> str:
         f"**{_plain(result_of(report, image_set).sentence)}**",
         "\n".join(_images(report, image_set)),
         "\n".join(f"- {line}" for line in _judged(report)),
-        *(_cases(report, image) for image in image_set.sound if report.baseline is not None),
+        *(_cases(report, image) for image in image_set.sound),
         _comparisons(report),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -71,8 +71,11 @@ def _judged(report: Report) -> Iterator[str]:
                 for lost in verdict.regressions:
                     yield f"{subject} **fails** {_plain(lost.line)}"
     for control in report.controls:
+        of = f"the control of {_plain(control.image)} ({control.kind})"
         if not control.passed:
-            yield f"**the control of {_plain(control.image)} ({control.kind}) failed**"
+            yield f"**{of} failed**"
+        elif control.undecided:
+            yield f"{of} had not enough boots to say anything"
     for line in disagreement_lines(report).shown:
         yield f"main metrics disagree: {_plain(f'{line.image}, {line.where}: {line.text}')}"
     for warning in report.warnings:
@@ -96,16 +99,22 @@ def _cases(report: Report, image: Image) -> str:
     if not shown:
         return ""
     names = dict.fromkeys((suite, case) for suite, case, _ in cases)
-    rows = [
-        _row(
-            _plain(f"{suite}/{case}"),
-            *(_change(cases.get((suite, case, metric.name)), metric) for metric in shown),
-        )
-        for suite, case in names
-    ]
-    head = _head("case", *(metric.title for metric in shown))
-    title = f"{image.name} against {report.baseline} in {len(names)} cases"
-    return _collapsed(title, [*head, *rows, "", _LEGEND])
+    compared = report.baseline is not None
+    rows = []
+    for suite, case in names:
+        found = [cases.get((suite, case, metric.name)) for metric in shown]
+        cells = [
+            _change(row, metric) if compared else amount(row.value if row else None)
+            for row, metric in zip(found, shown, strict=True)
+        ]
+        rows.append(_row(_plain(f"{suite}/{case}"), *cells))
+    if compared:
+        head = _head("case", *(metric.title for metric in shown))
+        title = f"{image.name} against {report.baseline} in {len(names)} cases"
+        return _collapsed(title, [*head, *rows, "", _LEGEND])
+    kinds = {row.metric: f"{row.kind}*, {row.unit}" for row in cases.values()}
+    head = _head("case", *(f"{metric.title}, *{kinds[metric.name]}" for metric in shown))
+    return _collapsed(f"{image.name} in {len(names)} cases", [*head, *rows])
 
 
 def _collapsed(title: str, lines: Sequence[str]) -> str:

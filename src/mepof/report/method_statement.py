@@ -33,6 +33,22 @@ def method_of(evaluation: Evaluation) -> tuple[str, ...]:
             "Modelled: guest time. The emulator's clock advances by one nanosecond per "
             "instruction, so it says nothing about caches, pipelines or real time."
         )
+    priced = sorted(
+        {
+            c.kernel_repeats.core
+            for m in measurements
+            for b in m.boots
+            for c in b.cases
+            if c.kernel_repeats
+        }
+    )
+    if priced:
+        text.append(
+            "Modelled: kernel work, which is kernel instructions plus the cycles of string "
+            "instructions with a repeat prefix, so that an instruction counts as a cycle. Each of "
+            "these is counted as one instruction, however many bytes it moves. Its cycles are "
+            f"those of the core {', '.join(priced)}: some to start, and some for each cache line."
+        )
     cores = sorted(
         {c.modelled.core for m in measurements for b in m.boots for c in b.cases if c.modelled}
     )

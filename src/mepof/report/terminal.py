@@ -148,10 +148,11 @@ def _table(report: Report, image: Image) -> Table:
     cases = {(c.suite, c.case, c.metric): c for c in report.cases if c.image == image.name}
     totals = {s.metric: s for s in report.summary if s.image == image.name}
     groups = {(g.group, g.metric): g for g in report.by_group if g.image == image.name}
-    measured = {metric for _, _, metric in cases}
-    shown = [m for m in METRICS[:2] if m.name in measured] or [METRICS[-1]]
+    kinds = {row.metric: f", {row.kind}" for row in cases.values()}
+    shown = [m for m in METRICS[:2] if m.name in kinds] or [METRICS[-1]]
     for metric in shown:
-        table.add_column(metric.title.lower(), justify="right", min_width=12, max_width=16)
+        name = f"{metric.title.lower()}{kinds.get(metric.name, '')}"
+        table.add_column(name, justify="right", min_width=12, max_width=16)
         if compared and metric is shown[0]:
             table.add_column("95 % interval", justify="right")
 

@@ -12,6 +12,7 @@ from mepof.gate.verdict import CheckVerdict, GateVerdict, ImageVerdict, Regressi
 from mepof.report import Report
 from mepof.report.junit import junit
 from mepof.report.markdown import markdown
+from mepof.report.text import amount
 
 from .pages import HOSTILE, every_report
 from .samples import golden_report, measurement, report
@@ -81,6 +82,14 @@ def test_every_case_of_sound_images_is_there() -> None:
     assert (first[3][3], second[0][1]) == ("▲ 12.28 % more", "▲ 9.78 % more")
 
 
+def test_one_image_alone_has_its_costs() -> None:
+    made = report(measurement("plain"))
+    (rows,) = tables(made)[1:]
+    value = next(r.value for r in made.cases if r.metric == "kernel_instructions")
+    assert rows[0][1] == "Kernel instructions, counted, instructions/operation"
+    assert rows[1][:2] == ["kbench/syscall", amount(value)]
+
+
 def test_what_failed_and_what_to_know_are_listed() -> None:
     made = golden_report().model_copy(update={"checks": (CHECK,), "warnings": ("one boot\nonly",)})
     lines = markdown(made).splitlines()
@@ -108,7 +117,8 @@ def suites(made: Report) -> dict[str, list[ET.Element]]:
     root = ET.fromstring(junit(made))
     for suite in root:
         assert int(suite.get("tests", "")) == len(suite)
-        assert int(suite.get("failures", "")) == sum(len(case) for case in suite)
+        assert int(suite.get("failures", "")) == len(suite.findall("testcase/failure"))
+        assert int(suite.get("skipped", "0")) == len(suite.findall("testcase/skipped"))
     return {suite.get("name", ""): list(suite) for suite in root}
 
 
@@ -123,7 +133,9 @@ def test_images_goals_and_gates_are_tests() -> None:
     assert failed(found["images"]) == {
         "broken boots and passes its self-check": "failed its self-check"
     }
-    assert failed(found["controls"]) == {}
+    control = "plain, same build, does not differ from itself"
+    assert failed(found["controls"]) == {control: "not enough boots to say"}
+    assert found["controls"][0].find("skipped") is not None
     assert failed(found["goals"])["opt: text 2"].startswith("text 3.33 % larger; the goal is")
     assert failed(found["kselftest"]) == {
         "opt passes the 5 tests that plain passes": "fails 1 of them",
