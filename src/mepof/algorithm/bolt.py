@@ -36,6 +36,7 @@ class Bolt(Branches):
     profile_names: tuple[str, ...] = (_COUNTS,)
     same_build = True
     repeats = False
+    renews = False
     names_functions = False
     requires = frozenset({"binary-layout"})
 

@@ -30,6 +30,7 @@ class Branches:
     period: int | None = None
     same_build = False
     repeats = True
+    renews = True
     names_functions = True
 
     def reset(self) -> tuple[Request, ...]:

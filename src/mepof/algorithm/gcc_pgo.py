@@ -39,6 +39,7 @@ class GccPgo:
     same_build = False
     # The compiler counts before it optimises: a second round would give the same counts.
     repeats = False
+    renews = False
     names_functions = False  # counts have checksums of names
     requires = frozenset({"gcc-instrumentation"})
 

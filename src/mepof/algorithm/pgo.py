@@ -66,6 +66,7 @@ class Pgo:
     same_build = False
     # The compiler counts before it optimises: a second round would give the same counts.
     repeats = False
+    renews = True
     names_functions = True
     requires = frozenset({LLVM_INSTRUMENTATION})
 

@@ -51,6 +51,7 @@ class Propeller(Branches):
     profile_names: tuple[str, ...]
     same_build = True
     repeats = False
+    renews = False
     names_functions = False
     requires = frozenset({"basic-block-sections"})
 

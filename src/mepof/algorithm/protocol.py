@@ -147,6 +147,8 @@ class Algorithm(Protocol):
     #: Whether a build that uses a profile can be profiled in turn: by `set base` and `set rounds`.
     #: Otherwise only the kernel that `instrument` describes can.
     repeats: bool
+    #: Whether what is left of an old profile can be added to a new one: by `set base`.
+    renews: bool
     #: Whether a profile names the functions that ran, so that a report can compare with it what a
     #: case executes.
     names_functions: bool

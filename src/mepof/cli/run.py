@@ -225,6 +225,8 @@ def _print_explained(explained: tuple[Explanation, ...], verbose: bool) -> None:
 def estimate(explained: Sequence[Explanation]) -> str:
     """How many steps would run, and how long they take one after the other."""
     due = [e for e in explained if e.state != "cached"]
+    if not explained:
+        return "Nothing has to run: the program makes nothing."
     if not due:
         return "Nothing has to run: the store has every result."
     count = f"{len(due)} of {len(explained)} steps would run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from mepof.g4.compiler import compile_program
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.lacking import lacking, unbootable
 from mepof.g4.paths import host_paths
+from mepof.g4.source import Span
 from mepof.g4.stacks import recorded_rounds
 from mepof.g4.variants import Variants
 from mepof.g4.vocabulary import vocabulary, with_own
@@ -33,6 +35,9 @@ from mepof.steps import BODIES
 from mepof.suite.cases import guest_additions
 from mepof.toolchain.protocol import TOOLCHAINS
 
+# How sources are named in their packages, and elsewhere.
+_DEBIAN = re.compile(r"(?:\w+:)?(linux-source-\d+\.\d+)", re.I)
+_RELEASE = re.compile(r"v?(\d+\.\d+)")
 _ADD_A_STATEMENT = "add a statement, such as `opt SOURCE pgo rand kbench.`"
 
 
@@ -142,7 +147,7 @@ def plan_of(
         if runs:
             raise InputError(f"{source.name} makes nothing", _ADD_A_STATEMENT)
         warn(f"{source.name}: warning: it makes nothing\n  help: {_ADD_A_STATEMENT}")
-    if found := [*_missing(program, plan, Path(source.name).parent)]:
+    if found := [*_missing(program, plan, source)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
     doubts = [*lacking(program, words), *unbootable(program, words)]
@@ -170,31 +175,46 @@ def _refused_here(program: Program) -> Iterator[Diagnostic]:
             said.add(error.message)
 
 
-def _missing(program: Program, plan: Plan, beside: Path) -> Iterator[Diagnostic]:
-    """The paths of a program that do not exist.
-
-    Args:
-        beside: the directory of the program.
-    """
+def _missing(program: Program, plan: Plan, source: Source) -> Iterator[Diagnostic]:
+    """The paths of a program that do not exist."""
+    beside = Path(source.name).parent
     given = (each for step in plan.steps for each in step.inputs.values())
     needed = {each.path for each in given if isinstance(each, HostInput)}
     toolchains = {str(step.params.get("toolchain", "")) for step in plan.steps}
-    needed |= {each.partition(":")[2] for each in toolchains if ":" in each}
+    compilers = {each.partition(":")[2] for each in toolchains if ":" in each}
+    needed |= compilers
     arguments = {name: scenario.argument for name, scenario in SCENARIOS.all().items()}
     for span, path in host_paths(program, arguments):
         if path not in needed:
             continue  # of a setting that no statement uses
         try:
             if not Path(path).exists():
+                if path in compilers:
+                    yield _missing_compilers(span, source, Path(path), beside)
+                    continue
                 yield Diagnostic(span, f"{quote(path)} does not exist", _remedy(path, beside))
         except OSError as error:  # a name that is too long, a directory that is closed to us
             yield Diagnostic(span, f"{quote(path)} cannot be read: {error.strerror}")
+
+
+def _missing_compilers(span: Span, source: Source, path: Path, beside: Path) -> Diagnostic:
+    """A toolchain's directory, by the path that the program has, which is made absolute."""
+    written = source.text[span.start : span.end].strip('"')
+    remedy = _remedy(written, beside)
+    # As in CROSS_COMPILE, what the names of programs begin with.
+    if any(path.parent.glob(f"{path.name}*")):
+        remedy = f"name the directory of the compilers: {path.parent}"
+    return Diagnostic(span, f"{quote(written)} does not exist", remedy)
 
 
 def _remedy(path: str, beside: Path) -> str | None:
     """How to name a file that exists."""
     if path.startswith("~"):
         return "write the whole path instead of `~`"
+    if debian := _DEBIAN.fullmatch(path):
+        return f"Debian's source is `debian:{debian[1].lower()}`"
+    if release := _RELEASE.fullmatch(path):
+        return f"a release is `debian:linux-source-{release[1]}`, or `git+URL#tag=v{release[1]}`"
     if (git := as_git(path)) is not None or Path(path).is_absolute():
         return git
     remedy = f"paths are relative to {Path.cwd()}"

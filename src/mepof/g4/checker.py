@@ -73,6 +73,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
                     )
                 case Merge():
                     found += _unmergeable(statement, bindings, index, vocabulary)
+                    found += stacks.unmerged(statement, bindings, index, toolchain, vocabulary)
     if program.complete:
         found += bindings.diagnostics
         found += stacks.unused_traces(program, vocabulary)
@@ -84,7 +85,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             vocabulary.whole,
             Settings().device,
         )
-        found += loops.unfit(program, bindings, vocabulary.repeating, vocabulary.bound_to_build)
+        found += loops.unfit(program, bindings, vocabulary)
         found += goals.unmeasured(program, bindings, vocabulary, archs)
         found += pairs.unmeasured(
             program, vocabulary.cases, vocabulary.core_quantities, vocabulary.default_metrics

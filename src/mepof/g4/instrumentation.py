@@ -98,7 +98,10 @@ def wrong_words(word: Word, subsystems: Collection[str]) -> Iterator[Diagnostic]
     for span, part in word.parts([] if word.text == ALL else word.text.split(",")):
         named = _may_be_subsystem(part) and not _SIZE.fullmatch(part)
         if named and part not in subsystems:
-            yield Diagnostic(span, f"unknown subsystem {quote(part)}", suggestion(part, subsystems))
+            remedy = suggestion(part, subsystems)
+            if number := re.match(r"\d+", part):
+                remedy = f"a size is written `{number[0]}M`, a percentage `{number[0]}%`"
+            yield Diagnostic(span, f"unknown subsystem {quote(part)}", remedy)
 
 
 @dataclass

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mepof.g4.ast import Adap, Opt, Profile, Program, Set, Statement, Word
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import Bindings, Made, algorithm_of
 from mepof.g4.settings import NO_BASE, SETTINGS
+from mepof.g4.words import Vocabulary
 
 
 def rounds_in_force(program: Program) -> Iterator[tuple[Statement, int]]:
@@ -40,16 +41,10 @@ class _Base:
 def unfit(
     program: Program,
     bindings: Bindings,
-    repeating: Collection[str],
-    bound_to_build: Collection[str],
+    vocabulary: Vocabulary,
 ) -> Iterator[Diagnostic]:
     """Statements that cannot be profiled on their base or in so many rounds, and bases without a
-    statement.
-
-    Args:
-        repeating: the algorithms that profile a kernel which was built with their own profile.
-        bound_to_build: those whose profiles fit only the exact build that was profiled.
-    """
+    statement."""
     base: _Base | None = None
     for index, (statement, rounds) in enumerate(rounds_in_force(program)):
         match statement:
@@ -60,11 +55,11 @@ def unfit(
                     base = _Base(value, _lowest(value, bindings, index))
             case Opt() | Profile() | Adap():
                 lowest = statement.algorithm.text.partition("+")[0]
-                if rounds > 1 and lowest not in repeating:
+                if rounds > 1 and lowest not in vocabulary.repeating:
                     yield _fixed(statement.algorithm, lowest)
                 if base is not None:
                     base.used = True
-                    yield from _mismatch(statement.algorithm, lowest, base, bound_to_build)
+                    yield from _mismatch(statement.algorithm, lowest, base, vocabulary)
     yield from _unused(base, "nothing is profiled after it")
 
 
@@ -83,16 +78,20 @@ def _fixed(word: Word, lowest: str) -> Diagnostic:
     )
 
 
-def _mismatch(
-    word: Word, lowest: str, base: _Base, bound_to_build: Collection[str]
-) -> Iterator[Diagnostic]:
+def _mismatch(word: Word, lowest: str, base: _Base, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     """A stack whose lowest algorithm cannot take up the base."""
     span = word.part(0, len(lowest))
-    if lowest in bound_to_build:
+    if lowest in vocabulary.bound_to_build:
         yield Diagnostic(
             span,
             f"{quote(lowest)} cannot begin with a base: each of its profiles fits one build only",
             f"write it on top of another, as in `autofdo+{lowest}`, or `set base none` before it",
+        )
+    elif lowest in vocabulary.algorithms and lowest not in vocabulary.renewing:
+        yield Diagnostic(
+            span,
+            f"{quote(lowest)} cannot begin with a base: its counts fit one source only",
+            "write `set base none` before it: its profile is collected again",
         )
     elif base.algorithm is not None and base.algorithm != lowest:
         yield Diagnostic(

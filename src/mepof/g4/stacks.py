@@ -8,6 +8,7 @@ from mepof.g4 import loops
 from mepof.g4.ast import (
     Adap,
     Build,
+    Merge,
     Opt,
     Profile,
     Program,
@@ -18,6 +19,7 @@ from mepof.g4.ast import (
     kernel_of,
 )
 from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.names import Bindings, algorithm_of, made_profiles
 from mepof.g4.settings import family_of
 from mepof.g4.source import Span
 from mepof.g4.words import Vocabulary, lookup
@@ -61,33 +63,45 @@ def unsupported(
     statement: Statement, toolchain: str, vocabulary: Vocabulary
 ) -> Iterator[Diagnostic]:
     """Algorithms and options that the toolchain does not support."""
-    has = vocabulary.capabilities.get(family_of(toolchain))
-    if has is None:
-        return
-    words: list[tuple[Span, str]] = []
     if isinstance(statement, Opt | Profile | Adap):
-        words += _algorithms(statement.algorithm)
+        for span, part in _algorithms(statement.algorithm):
+            yield from _unable(span, part, toolchain, vocabulary)
     if isinstance(statement, Opt | Adap | Recomp | Build):
-        words += [(word.span, word.text) for word in statement.options]
-    for span, text in words:
-        required = vocabulary.requirements.get(text, frozenset())
-        if missing := sorted(required - has):
-            family, _, version = toolchain.rpartition("-")
-            # A family's name may stand for the version in question.
-            able = [
-                name
-                for name, all_ in vocabulary.capabilities.items()
-                if required <= all_ and name != family
-            ]
-            # The names of versions are in order, the oldest last.
-            newer = [name for name in able if _is_newer(name, family, version)]
-            families = [name for name in able if not name.rpartition("-")[2].isdigit()]
-            needed = f"`{newer[-1]}` or later" if newer else " or ".join(families or missing)
-            yield Diagnostic(
-                span,
-                f"`{text}` needs {needed}, and the toolchain is `{toolchain}`",
-                f"write `set toolchain {(newer[-1:] or able)[0]}` before it" if able else None,
-            )
+        for word in statement.options:
+            yield from _unable(word.span, word.text, toolchain, vocabulary)
+
+
+def unmerged(
+    statement: Merge, bindings: Bindings, index: int, toolchain: str, vocabulary: Vocabulary
+) -> Iterator[Diagnostic]:
+    """Profiles of the program that the toolchain does not read."""
+    for word, made in made_profiles(statement, bindings, index):
+        for part in (algorithm_of(made, bindings) or "").split("+"):
+            yield from _unable(word.span, part, toolchain, vocabulary)
+
+
+def _unable(span: Span, text: str, toolchain: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """An algorithm or option that the toolchain does not support."""
+    has = vocabulary.capabilities.get(family_of(toolchain))
+    required = vocabulary.requirements.get(text, frozenset())
+    if has is None or not (missing := sorted(required - has)):
+        return
+    family, _, version = toolchain.rpartition("-")
+    # A family's name may stand for the version in question.
+    able = [
+        name
+        for name, all_ in vocabulary.capabilities.items()
+        if required <= all_ and name != family
+    ]
+    # The names of versions are in order, the oldest last.
+    newer = [name for name in able if _is_newer(name, family, version)]
+    families = [name for name in able if not name.rpartition("-")[2].isdigit()]
+    needed = f"`{newer[-1]}` or later" if newer else " or ".join(families or missing)
+    yield Diagnostic(
+        span,
+        f"`{text}` needs {needed}, and the toolchain is `{toolchain}`",
+        f"write `set toolchain {(newer[-1:] or able)[0]}` before it" if able else None,
+    )
 
 
 def not_for_arch(

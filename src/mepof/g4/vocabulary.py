@@ -83,6 +83,7 @@ def vocabulary() -> Vocabulary:
         repeating=frozenset(
             name for name, algorithm in ALGORITHMS.all().items() if algorithm.repeats
         ),
+        renewing=frozenset(n for n, algorithm in ALGORITHMS.all().items() if algorithm.renews),
         bound_to_build=frozenset(
             name for name, algorithm in ALGORITHMS.all().items() if algorithm.same_build
         ),

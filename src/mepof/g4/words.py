@@ -66,6 +66,8 @@ class Vocabulary:
     recorded_rounds: Mapping[str, int] = field(default_factory=dict)
     #: The algorithms that profile a kernel which was built with their own profile.
     repeating: frozenset[str] = frozenset()
+    #: The algorithms whose profiles can begin with what is left of an older one.
+    renewing: frozenset[str] = frozenset()
     #: The algorithms whose profiles fit only the exact build that was profiled.
     bound_to_build: frozenset[str] = frozenset()
     #: What follows an app and a colon in each scenario: nothing, a weight or a file.

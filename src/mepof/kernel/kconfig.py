@@ -36,8 +36,15 @@ _COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\
 # Between the names of an option, not in a string.
 _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
 # The comments that name the base, and the modules that guests load.
-_BASE = re.compile(r"#\s*base\s*:(.*)")
+_BASE = re.compile(r"#\s*base\s*:(.*)", re.I)
 _LOAD = re.compile(r"^#\s*load\s*:(.*)$", re.M)
+# Targets of Kbuild that ask, or give another configuration each time or on each machine.
+_NO_BASES = frozenset(
+    (
+        *("config", "gconfig", "menuconfig", "nconfig", "oldconfig", "xconfig"),
+        *("localmodconfig", "localyesconfig", "randconfig"),
+    )
+)
 # An option; of which kind it is, and whether it has a prompt, which stands before its help.
 _SYMBOL = re.compile(
     r"^\s*(?:(?:menu)?config\s+(\w+)\s*$"
@@ -301,6 +308,11 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
                     raise InputError(
                         f"{base_origin}: `{line}` names no configuration",
                         "write it like `# base: defconfig`",
+                    )
+                if unusable := _NO_BASES & {*base.split()}:
+                    raise InputError(
+                        f"{base_origin}: `{min(unusable)}` asks, or gives another one each time",
+                        "name a defconfig, or write what it gave into a file: `make savedefconfig`",
                     )
             setting = _parse(line, where)
             if setting is not None:

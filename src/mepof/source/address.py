@@ -15,6 +15,8 @@ BARE = ""
 
 _SCP = re.compile(r"^[\w.-]+@[\w.-]+:[^/].*|^[\w.-]+@[\w.-]+:/[^/].*")
 _TARBALL = re.compile(r"\.(tar(\.(xz|gz|bz2|zst|lz))?|t[gx]z|tbz2?)$")
+# How those of GitHub, GitLab and Bitbucket begin, which are also given as a user's name.
+_TOKEN = re.compile(r"gh[oprsu]_|github_pat_|glpat-|ATBB|x-token-auth")
 _ATTRIBUTES = re.compile(r"[a-z0-9-]+=")
 
 
@@ -79,10 +81,11 @@ def _check_location(location: str, address: str) -> None:
     if not scheme or _SCP.match(location):
         return
     parsed = _parsed(location)
-    if parsed.password is not None:
+    if parsed.password is not None or _TOKEN.match(parsed.username or ""):
         # Programs and plans are kept, published and logged.
+        what = "token" if parsed.password is None else "password"
         raise InputError(
-            f"a URL of {parsed.hostname} holds a password",
+            f"a URL of {parsed.hostname} holds a {what}",
             "remove it, and use ~/.netrc, a git credential helper or an ssh key",
         )
     if scheme != "file" and not parsed.hostname:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +13,7 @@ from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import module_archive
 from mepof.device.protocol import DEVICES
-from mepof.errors import WorkError, listed
+from mepof.errors import InputError, WorkError, listed
 from mepof.kernel import (
     base,
     companions,
@@ -43,6 +43,7 @@ from mepof.steps.kernel_ingredients import (
     algorithms_of,
     cold_small,
     config_files,
+    flags_only,
     ingredients_of,
     may_have_modules,
     requirements,
@@ -57,6 +58,16 @@ from mepof.toolchain.protocol import Tools
 _MEMORY, _LTO_MEMORY = 3072, 8192
 # What the identity calls the files that the configuration names.
 _OUTSIDE = "files of the config"
+
+
+# What decides what a kernel is compiled of and how. Kernels have the level O2 without an option.
+_OF_BUILD: Mapping[str, Callable[[KernelBuild[Input]], object]] = {
+    "architecture": lambda asked: asked.arch,
+    "configuration": lambda asked: asked.config,
+    "options": lambda asked: {*asked.options} - {"O2"},
+    "source": lambda asked: asked.source,
+    "exclusions": lambda asked: asked.exclude,
+}
 
 
 class KernelBuildBody:
@@ -91,8 +102,10 @@ class KernelBuildBody:
             check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
 
     def check_in(self, step: Step, plan: Plan) -> None:
-        """Refuse a config that lies over what the kernel does not have, if that is a directory."""
+        """Refuse a config that lies over what the kernel does not have, if that is a directory; and
+        a profile that fits one build only, of another one."""
         asked = KernelBuild[Input].of(step, step.inputs)
+        _check_same_build(asked, plan)
         if not isinstance(asked.source, StepInput):
             return
         source = plan.step(asked.source.step)
@@ -391,6 +404,35 @@ def _linker(built_for: arch.Arch) -> dict[str, str]:
     if not built_for.compiler_links:
         return {}
     return {"ld": identified(banner_of("ld", "apt-get install binutils"), "ld")}
+
+
+def _check_same_build(asked: KernelBuild[Input], plan: Plan) -> None:
+    """Refuse to build another kernel than the one whose profile fits no other.
+
+    Raises:
+        InputError: it differs in what the plan says of both.
+    """
+    bound = [name for name in asked.uses if ALGORITHMS.get(name).same_build]
+    ahead = [asked.profile] if bound and not flags_only(asked) else []
+    while ahead:
+        given = ahead.pop()
+        if not isinstance(given, StepInput):
+            continue
+        step = plan.step(given.step)
+        if step.kind != KernelBuild.kind:
+            ahead += step.inputs.values()
+            continue
+        profiled = KernelBuild[Input].of(step, step.inputs)
+        made = profiled.instrumented
+        if made is None or made.algorithm != bound[-1]:
+            continue
+        differ = [word for word, of in _OF_BUILD.items() if of(profiled) != of(asked)]
+        if differ:
+            raise InputError(
+                f"the profile of {bound[-1]} belongs to another build, with different "
+                + ", ".join(differ),
+                "it fits only the exact build that was profiled: build that, or profile this one",
+            )
 
 
 BODY = KernelBuildBody()

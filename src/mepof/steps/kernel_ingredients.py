@@ -198,8 +198,11 @@ def algorithms_of(asked: KernelBuild[In]) -> tuple[str, ...]:
 
 
 def requirements(asked: KernelBuild[In]) -> Mapping[str, frozenset[str]]:
-    """The capabilities that algorithms and options require of the toolchain, by name."""
+    """The capabilities that algorithms, options and another order of the code require of the
+    toolchain, by name."""
+    relinked = asked.layout_seed is not None and not arch.get(asked.arch).compiler_links
     return {
+        **({"set relinked": frozenset({"section-shuffle"})} if relinked else {}),
         **{name: ALGORITHMS.get(name).requires for name in algorithms_of(asked)},
         **{name: options()[name].requires for name in asked.options},
     }

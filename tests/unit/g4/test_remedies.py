@@ -31,6 +31,7 @@ HELP = {
     "goal worst. eval /a;/b.": "write `goal quantity bound metric*.`",
     "goal worst -1 kernel_cycles. eval /a;/b.": "write `set core` before the `eval`, such as "
     "`set core zen4`",
+    "set instrument 16m.": "a size is written `16M`, a percentage `16%`",
     "set toolchain ./llvm.": "write `clang:./llvm` or `gcc:./llvm`",
     "set arch arm.\nbuild /src.": "write `set toolchain gcc` before it",
     "set toolchain clang-16.\nopt /src autofdo rand kbench.": "write `set toolchain clang-19` "

@@ -156,6 +156,15 @@ CASES = {
         "opt /src autofdo+propeller rand kbench.",
         "p.g4:3:10: error: the base `opt` is a profile of `autofdo-probe`, not of `autofdo`",
     ),
+    "a stack of GCC's counts and samples": (
+        "set toolchain gcc.\nopt /src gcc-pgo+gcc-autofdo rand kbench.",
+        "p.g4:2:18: error: `gcc-autofdo` cannot build on `gcc-pgo`: "
+        "`gcc` uses the profile of one of them only",
+    ),
+    "a base for GCC's counts": (
+        "set toolchain gcc.\nset base /old/kernel.gcda.tar.\nopt /src gcc-pgo rand kbench.",
+        "p.g4:3:10: error: `gcc-pgo` cannot begin with a base: its counts fit one source only",
+    ),
     "a base for a layout": (
         "set base /old/kernel.cc_profile.\nopt /src propeller rand kbench.",
         "p.g4:2:10: error: `propeller` cannot begin with a base: "
@@ -263,6 +272,11 @@ CASES = {
     "a merge of stacks": (
         "opt /src autofdo+propeller rand kbench.\nmerge opt.",
         "p.g4:2:7: error: profiles of `autofdo+propeller` cannot be merged",
+    ),
+    "a merge by another toolchain": (
+        "set toolchain gcc.\nprofile /src gcc-pgo rand kbench.\nset toolchain clang.\n"
+        "merge profile;/b.",
+        "p.g4:4:7: error: `gcc-pgo` needs gcc, and the toolchain is `clang`",
     ),
     "a merge of layouts": (
         "profile /src propeller rand kbench.\nmerge profile.profdata;/b.",

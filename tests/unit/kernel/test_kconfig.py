@@ -68,6 +68,13 @@ def test_blanks_in_the_comment_that_names_the_base_do_not_matter(tmp_path: Path,
     assert (found.base, found.base_origin) == ("gki_defconfig", f"{tmp_path}/0.config:1")
 
 
+@pytest.mark.parametrize("base", ["menuconfig", "gki_defconfig randconfig", "localmodconfig"])
+def test_a_base_that_asks_or_is_another_each_time_is_refused(tmp_path: Path, base: str) -> None:
+    message = rf"0.config:1: `{base.split()[-1]}` asks, or gives another one each time"
+    with pytest.raises(InputError, match=message):
+        merged(tmp_path, f"# Base: {base}\n")
+
+
 def test_a_base_without_a_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"0.config:2: `# base:` names no configuration") as caught:
         merged(tmp_path, "CONFIG_A=y\n# base:  # which?\n")

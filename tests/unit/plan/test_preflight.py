@@ -10,8 +10,9 @@ import pytest
 
 from mepof.errors import InputError, MepofError
 from mepof.executor import programs
-from mepof.executor.programs import WrongProgram, plan_of
+from mepof.executor.programs import WrongProgram, compiled, plan_of
 from mepof.g4 import Source, render
+from mepof.steps.kernel_build import BODY
 
 LONG = "./" + "a" * 300
 
@@ -131,6 +132,62 @@ def test_a_path_beside_the_program_is_shown(
         WrongProgram, match=f"relative to {tmp_path}; the program is beside there/list"
     ):
         plan_of(program)
+
+
+@pytest.mark.parametrize(
+    ("statement", "remedy"),
+    [
+        ("build Debian:linux-source-6.12.", "Debian's source is `debian:linux-source-6.12`"),
+        ("build v6.12.", "a release is `debian:linux-source-6.12`, or `git+URL#tag=v6.12`"),
+        ("set toolchain clang:~/llvm. build /usr.", "write the whole path instead of `~`"),
+        ("set toolchain gcc:./bin/arm-. build /usr.", "name the directory of the compilers: "),
+    ],
+)
+def test_what_a_missing_path_may_mean_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, remedy: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/arm-gcc").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WrongProgram) as caught:
+        plan_of(Source("p.g4", statement))
+    assert f"help: {remedy}" in caught.value.message
+
+
+PROFILED = "set name a. profile debian:linux-source-6.12 autofdo+propeller rand kbench."
+
+
+@pytest.mark.parametrize(
+    ("recompiled", "differs"),
+    [
+        ("recomp debian:linux-source-6.12 a O2.", None),
+        ("recomp debian:linux-source-6.12 a O3;FlagsOnly.", None),
+        ("recomp debian:linux-source-6.12 a O3.", "options"),
+        ("set exclude kernel/fork.o. recomp debian:linux-source-6.12 a.", "exclusions"),
+        ("set config slim+disk. recomp debian:linux-source-6.1 a.", "configuration, source"),
+    ],
+)
+def test_a_profile_that_fits_one_build_is_not_for_another(
+    recompiled: str, differs: str | None
+) -> None:
+    plan = compiled(Source("p.g4", f"{PROFILED} {recompiled}"))
+    (build,) = (step for step in plan.steps if step.id == "recomp/build")
+    if differs is None:
+        BODY.check_in(build, plan)
+        return
+    message = rf"the profile of propeller belongs to another build, with different {differs} \("
+    with pytest.raises(InputError, match=message):
+        BODY.check_in(build, plan)
+
+
+def test_a_compiler_that_cannot_link_in_another_order_is_refused_at_once() -> None:
+    text = "set toolchain gcc. set relinked 2. opt debian:linux-source-6.12 gcc-pgo rand kbench."
+    plan = compiled(Source("p.g4", f"{text} eval plain;opt."))
+    relinked = [step for step in plan.steps if step.params.get("layout_seed") is not None]
+    assert relinked
+    for step in relinked:
+        with pytest.raises(InputError, match="gcc cannot be used with set relinked"):
+            BODY.check(step)
 
 
 def test_a_commit_of_a_local_repository_is_shown_as_one(tmp_path: Path) -> None:

@@ -139,7 +139,9 @@ def test_a_merger_may_say_its_version_only_after_a_command(machine: Path) -> Non
 
 def test_what_clang_can_do_depends_on_its_version(machine: Path) -> None:
     newest = Clang("-22").capabilities
-    counts = frozenset({"llvm-instrumentation", "llvm-lto", "llvm-passes", "pruned-files"})
+    counts = frozenset(
+        {"llvm-instrumentation", "llvm-lto", "llvm-passes", "pruned-files", "section-shuffle"}
+    )
     assert Clang("-14").capabilities == Clang("-18").capabilities == counts < newest
     assert Clang("-19").capabilities == newest == frozenset(Clang.description.capabilities)
     install(machine, "", "18.1.8")
