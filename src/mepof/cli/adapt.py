@@ -28,6 +28,7 @@ from mepof.g4.settings import dropping
 from mepof.kernel.kconfig import MANY
 from mepof.kernel.loading import Foreign, faults, read_kernel, read_module
 from mepof.kernel.source import check_kernel
+from mepof.plan.interrupt import ended_by_sigterm
 from mepof.plan.model import HostInput, Input, Plan
 from mepof.plan.preflight import unreadable
 from mepof.source.protocol import source_of
@@ -104,15 +105,16 @@ def check(
         note_dropped = dropping(dropped)
     except ValueError as error:
         raise InputError(f"invalid value `{dropped}` of --dropped", str(error)) from error
-    tree = _tree(source, store)
     in_place = Path(source).is_dir()
-    fit = check_fit(
-        tree, record, chosen, parts, names, in_place=in_place, note_dropped=note_dropped
-    )
-    if not (fit.reasons or fit.config):
-        fit = configured(
-            fit, tree, record, chosen, parts, in_place=in_place, note_dropped=note_dropped
+    with ended_by_sigterm():
+        tree = _tree(source, store)
+        fit = check_fit(
+            tree, record, chosen, parts, names, in_place=in_place, note_dropped=note_dropped
         )
+        if not (fit.reasons or fit.config):
+            fit = configured(
+                fit, tree, record, chosen, parts, in_place=in_place, note_dropped=note_dropped
+            )
     fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
     if as_json:
         print_json(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-import signal
 import tempfile
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from mepof.bootimg.model import read_model
 from mepof.cli.application import completing
-from mepof.errors import InputError, Interrupted
+from mepof.errors import InputError
 from mepof.kernel.image import read_image
 from mepof.phone.factory import HEADER_VERSIONS, images, ramdisk
 from mepof.phone.faults import IN_FASTBOOT, IN_KERNEL, Faults, read_fault
@@ -22,6 +20,7 @@ from mepof.phone.machine import Qemu
 from mepof.phone.phone import Phone
 from mepof.phone.server import ADDRESS
 from mepof.phone.state import Storage, limits_of, model_of
+from mepof.plan.interrupt import ended_by_sigterm
 
 # It stands in the kernel's command line.
 _SERIAL = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -134,13 +133,8 @@ def phone(
     made_phone = Phone(
         storage, described, machine, port, typer.echo, udp=udp, faults=faults, make=make
     )
-    signal.signal(signal.SIGTERM, _ended)
-    typer.echo(f"fastboot -s {'udp' if udp else 'tcp'}:{ADDRESS}:{made_phone.port} getvar all")
-    if machine is not None:
-        typer.echo(f"adb connect {ADDRESS}:{adb_port}")
-    with lock:
+    with lock, ended_by_sigterm():
+        typer.echo(f"fastboot -s {'udp' if udp else 'tcp'}:{ADDRESS}:{made_phone.port} getvar all")
+        if machine is not None:
+            typer.echo(f"adb connect {ADDRESS}:{adb_port}")
         made_phone.on()
-
-
-def _ended(number: int, frame: FrameType | None) -> None:
-    raise Interrupted(f"ended by {signal.Signals(number).name}")

@@ -56,7 +56,8 @@ def unfit(
             case Opt() | Profile() | Adap():
                 lowest = statement.algorithm.text.partition("+")[0]
                 if rounds > 1 and lowest not in vocabulary.repeating:
-                    yield _fixed(statement.algorithm, lowest)
+                    bound = lowest in vocabulary.bound_to_build
+                    yield _fixed(statement.algorithm, lowest, bound)
                 if base is not None:
                     base.used = True
                     yield from _mismatch(statement.algorithm, lowest, base, vocabulary)
@@ -70,11 +71,12 @@ def _lowest(word: Word, bindings: Bindings, index: int) -> str | None:
     return None if algorithm is None else algorithm.partition("+")[0]
 
 
-def _fixed(word: Word, lowest: str) -> Diagnostic:
+def _fixed(word: Word, lowest: str, bound: bool) -> Diagnostic:
+    why = "its profile fits one build only" if bound else "a further round would count the same"
     return Diagnostic(
         word.part(0, len(lowest)),
         f"{quote(lowest)} has a fixed number of rounds",
-        "write `set rounds 1` before it: a further round would count the same",
+        f"write `set rounds 1` before it: {why}",
     )
 
 

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from mepof.errors import Interrupted
+
 
 @contextlib.contextmanager
 def stop_on_signals(cancel: threading.Event) -> Iterator[None]:
@@ -43,3 +45,21 @@ def stop_on_signals(cancel: threading.Event) -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+@contextlib.contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM raise :class:`Interrupted`, so that programs that were started end, too, and
+    scratch directories are removed. Outside the main thread, this does nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _ended)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _ended(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(f"ended by {signal.Signals(number).name}")

@@ -1,14 +1,18 @@
-"""Signals end a run."""
+"""Signals end a run, and what it has started."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
-from mepof.plan.interrupt import stop_on_signals
+from mepof.errors import Interrupted
+from mepof.plan.interrupt import ended_by_sigterm, stop_on_signals
+from mepof.process import run
 
 
 def test_the_first_signal_is_taken_and_the_second_has_its_usual_effect() -> None:
@@ -19,3 +23,21 @@ def test_the_first_signal_is_taken_and_the_second_has_its_usual_effect() -> None
         assert cancel.is_set()
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_what_was_started_ends_with_sigterm(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    program = ["sh", "-c", f"sleep 60 & echo $! > {started}; wait"]
+
+    def end_us() -> None:
+        while not (started.is_file() and started.read_text().strip()):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    threading.Thread(target=end_us, daemon=True).start()
+    with pytest.raises(Interrupted, match="ended by SIGTERM"), ended_by_sigterm():
+        run(program)
+    assert signal.getsignal(signal.SIGTERM) == before
+    state = Path("/proc") / started.read_text().strip() / "stat"
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
