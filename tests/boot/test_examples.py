@@ -25,7 +25,7 @@ PROMISED = {
     "cspgo": {"once": 11.0, "twice": 11.0},
     "options": {"o2-pgo": 11.0, "os-pgo": 8.0, "o3-pgo": 10.0},
     "propeller-paths": {"layout": 11.0, "paths": 11.0},
-    "selective": {"parts": 8.0, "hottest": 8.0},
+    "selective": {"parts": 7.0, "hottest": 12.0},
 }
 
 

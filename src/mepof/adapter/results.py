@@ -59,7 +59,8 @@ def last_run(out: Path) -> tuple[dict[str, Any], dict[str, Path]]:
     """The plan of the last run in a directory, and the artifacts of its steps; both empty if none
     ran there."""
     try:
-        runs = read_runs(out)
+        # One that was refused before it began made nothing.
+        runs = [run for run in read_runs(out) if run.store]
         plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}, {}

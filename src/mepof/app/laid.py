@@ -144,7 +144,9 @@ def check_name(path: str, what: str) -> None:
     """
     if _UNNAMED.search(path):
         why = "it has control characters, or is not UTF-8"
-        raise InputError(f"{what!r} is not a name that a guest can have: {why}", "rename it")
+        raise InputError(
+            f"{what}: {path!r} is not a name that a guest can have: {why}", "rename it"
+        )
 
 
 def resolve(path: str, files: Mapping[str, Laid]) -> str | None:

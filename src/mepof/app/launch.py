@@ -151,7 +151,7 @@ class _Fields:
     def _check(self, program: str, variables: Mapping[str, str]) -> None:
         if "/" in program and not program.startswith("/"):
             raise InputError(f"{self.what} runs {program}", "write an absolute path")
-        # What is searched relative to the working directory may be there later.
+        # What is relative to the working directory is not looked for: it is made there, if at all.
         path = variables.get("PATH")
         given = [d.strip("/") for d in (path or "").split(":") if d.startswith("/")]
         searched = SEARCHED if path is None else given

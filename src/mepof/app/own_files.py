@@ -228,7 +228,7 @@ def _directory(root: Path, description: Path) -> Iterator[tuple[str, Laid]]:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
     for relative, kind, status in entries:
         path = root / relative
-        check_name(relative, str(path))
+        check_name(relative, str(root))
         match kind:
             case "dir":
                 yield relative, Laid()

@@ -67,11 +67,11 @@ def evaluate(
 
     The document of --json is that of OUT/report.json, with the files of the run.
     """
-    judged = [*map(_goal, goal or ()), *map(_pair, compare or ())]
-    text = program_of(
-        images, _arch_of(images), chosen_metrics(metric, apps=True), repetitions, judged
-    )
     with refusals_noted(out):
+        judged = [*map(_goal, goal or ()), *map(_pair, compare or ())]
+        text = program_of(
+            images, _arch_of(images), chosen_metrics(metric, apps=True), repetitions, judged
+        )
         plan = plan_of(Source("the command line", text))
         keep_apart(plan, {"--out": out, "--store": store or default_store()})
     run_plan(plan, out, local(store, cores), as_json, _document)

@@ -96,7 +96,11 @@ def check_directories() -> None:
     except FileNotFoundError as error:
         raise InputError("the current directory was removed", "change to another one") from error
     if given := os.environ.get("TMPDIR"):
-        why = why_unwritable(Path(given)) if Path(given).exists() else os.strerror(errno.ENOENT)
+        try:
+            there = Path(given).exists()
+            why = why_unwritable(Path(given)) if there else os.strerror(errno.ENOENT)
+        except OSError as error:  # a name that is too long, a directory that is closed to us
+            why = error.strerror
         if why:
             raise InputError(
                 f"TMPDIR, {given}, cannot be used: {why}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from mepof.errors import WorkError
 
 # Of the first `eval`, whose report is not in a directory of its own.
 _STEP = "report"
+_NOT_COPIED = "did not copy its report: run it again"
 
 
 class Form(StrEnum):
@@ -62,13 +64,16 @@ def _check_is_of_last_run(directory: Path) -> None:
         *_, last = read_runs(journal)
     except (OSError, ValueError):  # nothing, or none, ran there
         return
-    # An interrupted run copies nothing.
     report = last.steps.get(_STEP)
-    if last.state in ("done", "failed") and report and report.state in ("done", "cached"):
+    reported = last.state in ("done", "failed") and report and report.state in ("done", "cached")
+    began = datetime.fromisoformat(last.started).timestamp()
+    # The clock of files ticks less often than that of the journal. What is older was not copied:
+    # a disk may have been full.
+    if reported and made.is_file() and made.stat().st_mtime > began - 1:
         return
     became = {
         "running": "is under way" if in_use(journal) else "was killed",
-        "done": "measured nothing: its program has no `eval`",
+        "done": "measured nothing: its program has no `eval`" if report is None else _NOT_COPIED,
         "failed": f"failed: {last.message}",
         "interrupted": "was interrupted",
     }

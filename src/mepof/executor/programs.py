@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
@@ -202,8 +203,9 @@ def _missing_compilers(span: Span, source: Source, path: Path, beside: Path) -> 
     written = source.text[span.start : span.end].strip('"')
     remedy = _remedy(written, beside)
     # As in CROSS_COMPILE, what the names of programs begin with.
-    if any(path.parent.glob(f"{path.name}*")):
-        remedy = f"name the directory of the compilers: {path.parent}"
+    with suppress(OSError):
+        if any(each.name.startswith(path.name) for each in path.parent.iterdir()):
+            remedy = f"name the directory of the compilers: {path.parent}"
     return Diagnostic(span, f"{quote(written)} does not exist", remedy)
 
 

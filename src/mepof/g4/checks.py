@@ -43,7 +43,7 @@ def untestable(
         if made in [earlier for _, earlier in found[:number]]:
             yield Diagnostic(
                 word.span,
-                f"{quote(word.text)} is named twice, and passes whatever it passes itself",
+                f"{quote(word.text)} is named twice, so it would be compared with itself",
                 "name the image that the others are compared with first, such as `plain.img`",
             )
     if KSELFTEST in gates and words and all(isinstance(made, HostPath) for _, made in found):

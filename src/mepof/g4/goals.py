@@ -88,10 +88,11 @@ def unmeasured(
                 missing = {*vocabulary.metrics, *own} - {*measured}
                 for (quantity, group, metric), goal in held.items():
                     goal.used = True
-                    if group in missing and quantity not in SIZES:
+                    if quantity in SIZES:
+                        if quantity == "text":
+                            yield from _files(statement, bindings, index)
+                    elif group in missing:
                         yield _without_group(goal, group)
-                    if quantity == "text":
-                        yield from _files(statement, bindings, index)
                     elif metric in vocabulary.core_costs and not cored:
                         yield _without_core(goal)
                     elif metric and archs[index] not in vocabulary.arch_costs.get(metric, archs):

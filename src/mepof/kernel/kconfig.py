@@ -36,13 +36,14 @@ _COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\
 # Between the names of an option, not in a string.
 _NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
 # The comments that name the base, and the modules that guests load.
-_BASE = re.compile(r"#\s*base\s*:(.*)", re.I)
+_BASE = re.compile(r"#\s*base\s*:(.*)")
 _LOAD = re.compile(r"^#\s*load\s*:(.*)$", re.M)
-# Targets of Kbuild that ask, or give another configuration each time or on each machine.
+# Targets of Kbuild that are interactive, or not reproducible, or need a configuration themselves.
 _NO_BASES = frozenset(
     (
         *("config", "gconfig", "menuconfig", "nconfig", "oldconfig", "xconfig"),
         *("localmodconfig", "localyesconfig", "randconfig"),
+        *("helpnewconfig", "listnewconfig", "savedefconfig", "syncconfig"),
     )
 )
 # An option; of which kind it is, and whether it has a prompt, which stands before its help.
@@ -64,7 +65,7 @@ _KINDS = {
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x7f]")
 # Which architecture a file is for, in the first lines of a whole configuration; or which, by a
 # comment.
-_ARCH = re.compile(r"^# (?:Linux/(\w+) \S+ Kernel Configuration|arch: (\w[\w ]*))\r?$", re.M)
+_ARCH = re.compile(r"^# (?:Linux/(\w+) \S+ Kernel Configuration\r?$|arch: ([^#\r\n]*))", re.M)
 # How configurations are named that are the kernel's own.
 _TREES = re.compile(r"[^.].*config|config")
 # Such a file states what differs from Kconfig's own defaults, which kbuild lays it over.
@@ -221,9 +222,9 @@ def check_arch(files: Iterable[Path], arch: Arch) -> None:
     """
     for path in files:
         found = _ARCH.search(_read(path))
-        named = (found[1] or found[2]).split() if found else []
+        named = re.findall(r"[^\s,]+", found[1] or found[2]) if found else []
         cpu = arch.cpu if arch.machine else None  # a process on x86-64 is not for x86-64
-        if named and {arch.make, arch.source, cpu, arch.debian}.isdisjoint(named):
+        if named and {arch.name, arch.make, arch.source, cpu, arch.debian}.isdisjoint(named):
             raise InputError(
                 f"{path} is a configuration for {', '.join(named)}, and the kernel is for"
                 f" {arch.name}",
@@ -311,7 +312,7 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
                     )
                 if unusable := _NO_BASES & {*base.split()}:
                     raise InputError(
-                        f"{base_origin}: `{min(unusable)}` asks, or gives another one each time",
+                        f"{base_origin}: `{min(unusable)}` is interactive or not reproducible",
                         "name a defconfig, or write what it gave into a file: `make savedefconfig`",
                     )
             setting = _parse(line, where)

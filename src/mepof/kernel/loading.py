@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from mepof.errors import InputError, WorkError, listed
 from mepof.kernel.release import release_of
@@ -74,6 +74,11 @@ class Foreign:
     versions: Mapping[str, int] | None
     exports: Exports
 
+    @property
+    def module(self) -> str:
+        """What the kernel calls it, by which it is loaded once."""
+        return PurePath(self.name).name.partition(".ko")[0].replace("-", "_")
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -103,7 +108,7 @@ def read_kernel(vmlinux: Path, config: str = "") -> Kernel:
     try:
         release = release_of(vmlinux)
         linked = Vmlinux.read(vmlinux)
-        exports = _exports(linked)
+        exports = _exports(linked, is_module=False)
     except WorkError as error:
         raise InputError(error.message, "give a vmlinux for 64 bits") from error
     words = rb"(?<![!-~])%b ([a-zA-Z][!-~ ]*)\0" % re.escape(release.encode())
@@ -137,7 +142,7 @@ def read_module(name: str, data: bytes) -> Foreign:
             data.endswith(_SIGNED),
             sorted(each.name for each in linked.symbols() if each.must_be_found),
             _versions(linked),
-            _exports(linked),
+            _exports(linked, is_module=True),
         )
     except (WorkError, KeyError, ValueError, struct.error) as error:
         raise InputError(f"{name} is not a module for 64 bits", "leave it out") from error
@@ -146,17 +151,22 @@ def read_module(name: str, data: bytes) -> Foreign:
 def faults(kernel: Kernel, modules: Sequence[Foreign]) -> dict[str, list[Fault]]:
     """Why modules would not load if all of them are there, in this order; by name, with those that
     would."""
-    exports, owners = dict(kernel.exports), dict.fromkeys(kernel.exports, "the kernel")
+    exports: dict[str, int | None] = dict(kernel.exports)
+    # What exports a symbol; None for the kernel.
+    owners: dict[str, Foreign | None] = dict.fromkeys(kernel.exports)
     again: dict[str, list[Fault]] = {}
     for each in modules:
         taken: dict[str, list[str]] = {}
-        for symbol in sorted(each.exports.keys() & owners.keys()):
-            taken.setdefault(owners[symbol], []).append(symbol)
+        for symbol in sorted(each.exports):
+            exports.setdefault(symbol, each.exports[symbol])
+            owner = owners.setdefault(symbol, each)
+            if owner is None:
+                taken.setdefault("the kernel", []).append(symbol)
+            elif owner.module != each.module:  # of one that is there twice, one is loaded
+                taken.setdefault(owner.name, []).append(symbol)
         again[each.name] = [
             Fault(f"exports what {owner} exports too", symbols) for owner, symbols in taken.items()
         ]
-        exports = {**each.exports, **exports}
-        owners = {**dict.fromkeys(each.exports, each.name), **owners}
     return {each.name: [*_faults(kernel, each, exports), *again[each.name]] for each in modules}
 
 
@@ -183,14 +193,19 @@ def _faults(kernel: Kernel, module: Foreign, exports: Exports) -> Iterator[Fault
         yield Fault("was built for other declarations", other)
 
 
-def _exports(linked: Vmlinux) -> Exports:
+def _exports(linked: Vmlinux, *, is_module: bool) -> Exports:
     exported, checksums = [], {}
     for each in linked.symbols():
         if each.section and each.name.startswith(_EXPORTED):
             exported.append(each.name.removeprefix(_EXPORTED))
         elif each.section and each.name.startswith(_CHECKSUM):
             checksums[each.name.removeprefix(_CHECKSUM)] = linked.word(each)
-    return dict(_unnamed(linked)) | {name: checksums.get(name) for name in exported}
+    unnamed = dict(_unnamed(linked)) if is_module else {}
+    # Where checksums are relative, those of the symbols alone are known.
+    return {
+        name: checksums.get(name, unnamed.get(name))
+        for name in {**unnamed, **dict.fromkeys(exported)}
+    }
 
 
 def _unnamed(linked: Vmlinux) -> Iterator[tuple[str, int | None]]:

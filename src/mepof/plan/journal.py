@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from mepof.errors import MepofError
+from mepof.errors import Interrupted, MepofError
 from mepof.plan.body import Phase
 from mepof.plan.model import Json
 
@@ -173,7 +173,8 @@ def refusals_noted(out: Path) -> Iterator[None]:
                 )
                 # What is wrong with a program is shown with its lines.
                 message, *_ = str(error).splitlines() or [""]
-                journal.write("end", state="failed", message=message)
+                state = "interrupted" if isinstance(error, Interrupted) else "failed"
+                journal.write("end", state=state, message=message)
         raise
 
 

@@ -16,7 +16,7 @@ BARE = ""
 _SCP = re.compile(r"^[\w.-]+@[\w.-]+:[^/].*|^[\w.-]+@[\w.-]+:/[^/].*")
 _TARBALL = re.compile(r"\.(tar(\.(xz|gz|bz2|zst|lz))?|t[gx]z|tbz2?)$")
 # How those of GitHub, GitLab and Bitbucket begin, which are also given as a user's name.
-_TOKEN = re.compile(r"gh[oprsu]_|github_pat_|glpat-|ATBB|x-token-auth")
+_TOKEN = re.compile(r"(?:gh[oprsu]_|github_pat_|glpat-|ATBB)[\w-]{16,}$")
 _ATTRIBUTES = re.compile(r"[a-z0-9-]+=")
 
 

@@ -38,6 +38,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.kernel_source import KernelSource
+from mepof.spec.profile_convert import ProfileConvert
 from mepof.steps.kernel_ingredients import (
     Ingredients,
     algorithms_of,
@@ -64,9 +65,9 @@ _OUTSIDE = "files of the config"
 _OF_BUILD: Mapping[str, Callable[[KernelBuild[Input]], object]] = {
     "architecture": lambda asked: asked.arch,
     "configuration": lambda asked: asked.config,
-    "options": lambda asked: {*asked.options} - {"O2"},
+    "set of options": lambda asked: {*asked.options} - {"O2"},
     "source": lambda asked: asked.source,
-    "exclusions": lambda asked: asked.exclude,
+    "set of exclusions": lambda asked: asked.exclude,
 }
 
 
@@ -412,27 +413,32 @@ def _check_same_build(asked: KernelBuild[Input], plan: Plan) -> None:
     Raises:
         InputError: it differs in what the plan says of both.
     """
-    bound = [name for name in asked.uses if ALGORITHMS.get(name).same_build]
-    ahead = [asked.profile] if bound and not flags_only(asked) else []
-    while ahead:
-        given = ahead.pop()
-        if not isinstance(given, StepInput):
-            continue
-        step = plan.step(given.step)
-        if step.kind != KernelBuild.kind:
-            ahead += step.inputs.values()
-            continue
-        profiled = KernelBuild[Input].of(step, step.inputs)
-        made = profiled.instrumented
-        if made is None or made.algorithm != bound[-1]:
-            continue
-        differ = [word for word, of in _OF_BUILD.items() if of(profiled) != of(asked)]
-        if differ:
-            raise InputError(
-                f"the profile of {bound[-1]} belongs to another build, with different "
-                + ", ".join(differ),
-                "it fits only the exact build that was profiled: build that, or profile this one",
-            )
+    *_, top = asked.uses or ("",)
+    if not top or not ALGORITHMS.get(top).same_build or flags_only(asked):
+        return
+    profiled = _profiled(asked, plan)
+    if profiled is None:
+        return
+    differ = [word for word, of in _OF_BUILD.items() if of(profiled) != of(asked)]
+    if differ:
+        raise InputError(
+            f"the profile of {top} was recorded on a kernel with another {' and '.join(differ)}",
+            "it fits only the exact build that was profiled: build that, or profile this one",
+        )
+
+
+def _profiled(asked: KernelBuild[Input], plan: Plan) -> KernelBuild[Input] | None:
+    """The build whose profile a build uses, if the plan makes both."""
+    if not isinstance(asked.profile, StepInput):
+        return None
+    made = plan.step(asked.profile.step)
+    if made.kind != ProfileConvert.kind:
+        return None
+    kernel = ProfileConvert[Input].of(made, made.inputs).kernel
+    if not isinstance(kernel, StepInput):
+        return None
+    step = plan.step(kernel.step)
+    return KernelBuild[Input].of(step, step.inputs) if step.kind == KernelBuild.kind else None
 
 
 BODY = KernelBuildBody()

@@ -477,6 +477,8 @@ def test_a_configuration_of_another_architecture_is_an_error(
         check_fit(tree, X86, toolchain, (str(own),), ())
     with pytest.raises(InputError, match=r"pages-16k\.config is a configuration for arm64"):
         check_fit(tree, X86, toolchain, ("slim", "pages-16k"), ())
+    own.write_text("# arch: x86-64, arm  # ours\n")
+    check_fit(tree, X86, toolchain, (str(own),), ())
     several = r"server\.config is a configuration for x86_64, arm64, arm, and the kernel is for um"
     with pytest.raises(InputError, match=several):
         check_fit(tree, arch.get("um"), toolchain, ("server",), ())

@@ -132,6 +132,7 @@ def test_a_hard_link_is_another_name_of_whatever_it_links(tmp_path: Path) -> Non
         hard_link("opt/x", "tmp/x"),
         ("var/pipe", b"", {"type": tarfile.FIFOTYPE}),
         hard_link("var/pipe2", "var/pipe"),
+        hard_link("tmp/y", "tmp/gone"),
     )
     image = read_image(layout(tmp_path / "oci", members), None, "x86-64")
     assert {*image.files} == {"etc/mtab", "etc/mtab2", "opt/x"}

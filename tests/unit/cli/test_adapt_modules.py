@@ -165,15 +165,17 @@ def test_of_what_is_exported_twice_the_second_does_not_load(shell: Shell, tmp_pa
     kernel = vmlinux(tmp_path / "build")
     exports = SAME + "void help(void) {} EXPORT(help, 9)"
     first, second = (module(tmp_path, name, exports) for name in ("first.ko", "second.ko"))
+    # A module that is there twice is loaded once.
+    again = module(tmp_path / "again", "first.ko", exports)
     own = module(tmp_path, "own.ko", "EXPORT(kmalloc, 0xfedcba98)" + SAME)
-    found = shell("adapt", "modules", str(kernel), str(first), str(second), str(own))
+    found = shell("adapt", "modules", *map(str, (kernel, first, second, again, own)))
     assert found.status == 1
     assert found.out.splitlines() == [
         str(second),
         f"    exports what {first} exports too: help",
         str(own),
         "    exports what the kernel exports too: kmalloc",
-        "1 of 3 modules load on Linux 6.12.95-x",
+        "2 of 4 modules load on Linux 6.12.95-x",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,17 @@ def test_what_a_failed_run_has_reported_is_shown(
     write_report(report(measurement("plain"), measurement()), tmp_path)
     reported(tmp_path, state)
     assert (shell("report", tmp_path).status == 0) == shown
+
+
+def test_a_report_that_was_not_copied_is_not_that_of_the_last_run(
+    shell: Shell, tmp_path: Path
+) -> None:
+    write_report(report(measurement("plain"), measurement()), tmp_path)
+    os.utime(tmp_path / "report.json", (0, 0))
+    reported(tmp_path, "done")
+    answer = shell("report", tmp_path)
+    assert answer.status == WorkError.exit_status
+    assert "which did not copy its report" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -478,8 +478,12 @@ CASES = {
         "eval /a;/b.\nset arch arm64.\ngoal geomean 8 kernel_work.\neval /a;/b.",
         "p.g4:3:16: error: nothing measures `kernel_work` on arm64",
     ),
+    "goal for controls that nothing measures": (
+        "goal memory 5.\ngoal geomean:compute 5.\neval /a;/b pipe.",
+        "p.g4:2:14: error: nothing measures `compute`: an `eval` below does not name it",
+    ),
     "goal for controls alone": (
-        "goal geomean:compute 5.\neval /a;/b compute;pipe.",
+        "goal geomean:compute 5.\ngoal memory 5.\neval /a;/b compute.",
         "p.g4:1:1: error: nothing is measured for this goal: every case of `compute` is a control, "
         "which kernels do not change",
     ),

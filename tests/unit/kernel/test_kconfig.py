@@ -69,10 +69,12 @@ def test_blanks_in_the_comment_that_names_the_base_do_not_matter(tmp_path: Path,
 
 
 @pytest.mark.parametrize("base", ["menuconfig", "gki_defconfig randconfig", "localmodconfig"])
-def test_a_base_that_asks_or_is_another_each_time_is_refused(tmp_path: Path, base: str) -> None:
-    message = rf"0.config:1: `{base.split()[-1]}` asks, or gives another one each time"
+def test_a_base_that_is_interactive_or_not_reproducible_is_refused(
+    tmp_path: Path, base: str
+) -> None:
+    message = rf"0.config:1: `{base.split()[-1]}` is interactive or not reproducible"
     with pytest.raises(InputError, match=message):
-        merged(tmp_path, f"# Base: {base}\n")
+        merged(tmp_path, f"# base: {base}\n")
 
 
 def test_a_base_without_a_name_is_refused(tmp_path: Path) -> None:

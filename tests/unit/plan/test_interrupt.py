@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -39,5 +40,9 @@ def test_what_was_started_ends_with_sigterm(tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="ended by SIGTERM"), ended_by_sigterm():
         run(program)
     assert signal.getsignal(signal.SIGTERM) == before
-    state = Path("/proc") / started.read_text().strip() / "stat"
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    stat = Path("/proc") / started.read_text().strip() / "stat"
+    deadline = time.monotonic() + 10
+    with contextlib.suppress(FileNotFoundError):
+        while stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

@@ -162,9 +162,9 @@ PROFILED = "set name a. profile debian:linux-source-6.12 autofdo+propeller rand 
     [
         ("recomp debian:linux-source-6.12 a O2.", None),
         ("recomp debian:linux-source-6.12 a O3;FlagsOnly.", None),
-        ("recomp debian:linux-source-6.12 a O3.", "options"),
-        ("set exclude kernel/fork.o. recomp debian:linux-source-6.12 a.", "exclusions"),
-        ("set config slim+disk. recomp debian:linux-source-6.1 a.", "configuration, source"),
+        ("recomp debian:linux-source-6.12 a O3.", "set of options"),
+        ("set exclude kernel/fork.o. recomp debian:linux-source-6.12 a.", "set of exclusions"),
+        ("set config slim+disk. recomp debian:linux-source-6.1 a.", "configuration and source"),
     ],
 )
 def test_a_profile_that_fits_one_build_is_not_for_another(
@@ -175,9 +175,18 @@ def test_a_profile_that_fits_one_build_is_not_for_another(
     if differs is None:
         BODY.check_in(build, plan)
         return
-    message = rf"the profile of propeller belongs to another build, with different {differs} \("
+    message = rf"the profile of propeller was recorded on a kernel with another {differs} \("
     with pytest.raises(InputError, match=message):
         BODY.check_in(build, plan)
+
+
+def test_a_layout_is_made_anew_on_an_older_profile_of_another_kernel() -> None:
+    text = f"{PROFILED} set base a. set name b. opt debian:linux-source-6.1 autofdo+propeller"
+    plan = compiled(Source("p.g4", f"{text} rand kbench O3."))
+    builds = [step for step in plan.steps if step.id.startswith("b/") and step.kind == BODY.kind]
+    assert len(builds) >= 3
+    for step in builds:
+        BODY.check_in(step, plan)
 
 
 def test_a_compiler_that_cannot_link_in_another_order_is_refused_at_once() -> None:

@@ -387,7 +387,10 @@ def test_every_url_that_git_reads_is_read(address: str) -> None:
         ("git+https://example.org/l#branch=a&signed-by=kernel.org", "only tags are signed"),
         ("git+https://example.org/l#v6.12&branch=a", "names a branch and a tag or branch"),
         ("git+https://example.org/l#v6.12&depth=1", "unknown key `depth`"),
-        ("git+https://ghp_x1@example.org/l#m", "a URL of example.org holds a token"),
+        (
+            "git+https://ghp_0123456789abcdef0123@example.org/l#m",
+            "a URL of example.org holds a token",
+        ),
         ("git+https://u:secret@example.org/l#m", "a URL of example.org holds a password"),
         ("git+#m", "has no location"),
     ],

@@ -11,6 +11,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -116,11 +117,12 @@ def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> list[
         at = resolve_parent(path, files)
         if at is None:
             raise InputError(f"{what}: the links above /{path} form a loop")
-        laid = _laid(member, archive, files, outside, what)
         outside.pop(at, None)
         if at.partition("/")[0] in HIDDEN and at not in HIDDEN:
-            outside[at] = laid
+            with suppress(InputError):  # what nothing else names need not be sound
+                outside[at] = _laid(member, archive, files, outside, what)
             continue
+        laid = _laid(member, archive, files, outside, what)
         if laid is None:
             outside[at] = None
             _remove(files, at, itself=True)
@@ -141,7 +143,7 @@ def _members(archive: Path, what: str) -> Iterator[tuple[str, tarfile.TarInfo]]:
                 if ".." in parts:
                     raise InputError(f"{what}: `{member.name}` leads outside of its root")
                 path = "/".join(part for part in parts if part != "/")
-                check_name(path, f"{what}: {path}")
+                check_name(path, what)
                 if path:
                     yield path, member
     except (tarfile.TarError, EOFError, OSError) as error:
