@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,16 @@ import pytest
 from mepof.errors import Interrupted
 from mepof.plan.interrupt import ended_by_sigterm, stop_on_signals
 from mepof.process import run
+
+
+@pytest.fixture(autouse=True)
+def _usual_effects() -> Iterator[None]:
+    """The handlers of a program that has set none: shells have background jobs ignore SIGINT."""
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    end = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, end)
 
 
 def test_the_first_signal_is_taken_and_the_second_has_its_usual_effect() -> None:
