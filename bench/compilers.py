@@ -13,19 +13,13 @@ takes about five minutes on two cores for an algorithm.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from measure import outcomes
 from measure.outcomes import Outcome, failed, figures
 
-from mepof.toolchain.named import select
-
 ROOT = Path(__file__).parents[1]
-CONFIG = ROOT / "bench" / "compilers" / "tiny.config"
 RESULT = ROOT / "docs" / "toolchains" / "tried"
 OUT = ROOT / "out" / "compilers"
 
@@ -40,27 +34,13 @@ eval plain.img;opt.img syscall;overhead;proc;pipe;file.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--again", action="store_true", help="run what has a result too")
-    parser.add_argument("--store", type=Path)
-    parser.add_argument("toolchain", metavar="TOOLCHAIN")
-    parser.add_argument("algorithm", nargs="+", metavar="ALGORITHM")
-    arguments = parser.parse_args()
-    chosen = select(arguments.toolchain)
-    name = f"{chosen.family}-{chosen.version.partition('.')[0]}"
-    wanted = {
-        f"{name}/{algorithm}": partial(tried, arguments.toolchain, algorithm, arguments.store)
-        for algorithm in arguments.algorithm
-    }
-    results = outcomes.kept(RESULT, wanted, page, again=arguments.again)
-    if any(failed(results[one]) for one in wanted):
-        sys.exit(1)
+    title = __doc__.partition("\n")[0]
+    outcomes.of_toolchain(title, "ALGORITHM", RESULT, tried, page, failed)
 
 
-def tried(toolchain: str, algorithm: str, store: Path | None) -> Outcome:
+def tried(toolchain: str, algorithm: str, where: Sequence[str]) -> Outcome:
     """Build, boot and measure a kernel."""
-    program = PROGRAM.format(toolchain=toolchain, config=CONFIG, algorithm=algorithm)
-    where = ["--store", str(store)] if store is not None else []
+    program = PROGRAM.format(toolchain=toolchain, config=outcomes.TINY_CONFIG, algorithm=algorithm)
     return outcomes.tried(program, OUT / f"{toolchain.replace('/', '-')}-{algorithm}", where)
 
 

@@ -14,14 +14,11 @@ minutes on two cores for an algorithm.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from elftools.elf.constants import SH_FLAGS
@@ -31,10 +28,10 @@ from measure.outcomes import Outcome
 from measure.program import MEPOF
 
 from mepof.arch import ARCHITECTURES
+from mepof.kernel.make_command import FIXED
 from mepof.toolchain.named import select
 
 ROOT = Path(__file__).parents[1]
-CONFIG = ROOT / "bench" / "compilers" / "tiny.config"
 RESULT = ROOT / "docs" / "benchmarks" / "source-packages"
 OUT = ROOT / "out" / "source-packages"
 
@@ -46,53 +43,27 @@ set seed 1.
 set actions 8.
 opt debian:linux-source-6.12 {algorithm} rand kbench {options}.
 """
-# What a kernel says of who built it and when. A build without them has other bytes.
-STAMPS = {
-    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
-    "KBUILD_BUILD_USER": "mepof",
-    "KBUILD_BUILD_HOST": "mepof",
-    "KBUILD_BUILD_VERSION": "1",
-}
 # A digest of the whole file: of debug information too, which names directories.
 BUILD_ID = ".notes"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--again", action="store_true", help="run what has a result too")
-    parser.add_argument("--store", type=Path)
-    parser.add_argument("toolchain", metavar="TOOLCHAIN")
-    parser.add_argument("algorithm", nargs="+", metavar="ALGORITHM[,OPTION…]")
-    arguments = parser.parse_args()
-    chosen = select(arguments.toolchain)
-    name = f"{chosen.family}-{chosen.version.partition('.')[0]}"
-    wanted = {
-        f"{name}/{one}": partial(tried, arguments.toolchain, one, arguments.store)
-        for one in arguments.algorithm
-    }
-    results = outcomes.kept(RESULT, wanted, page, again=arguments.again)
-    if any(failed(results[one]) for one in wanted):
-        sys.exit(1)
+    title = __doc__.partition("\n")[0]
+    outcomes.of_toolchain(title, "ALGORITHM[,OPTION…]", RESULT, tried, page, failed)
 
 
-def tried(toolchain: str, wanted: str, store: Path | None) -> Outcome:
+def tried(toolchain: str, wanted: str, where: Sequence[str]) -> Outcome:
     """Optimise a kernel, and build it again from its package."""
     algorithm, *options = wanted.split(",")
     out = OUT / f"{toolchain.replace('/', '-')}-{wanted.replace(',', '-')}"
-    out.mkdir(parents=True, exist_ok=True)
-    program = out / "program.g4"
-    program.write_text(
-        PROGRAM.format(
-            toolchain=toolchain,
-            config=CONFIG,
-            algorithm=algorithm,
-            options=";".join(options or ["O2"]),
-        )
+    program = PROGRAM.format(
+        toolchain=toolchain,
+        config=outcomes.TINY_CONFIG,
+        algorithm=algorithm,
+        options=";".join(options or ["O2"]),
     )
-    where = ["--store", str(store)] if store is not None else []
-    status, reason = outcomes.ended(["run", program, "--out", out, *where])
-    if status != 0:
-        return {"outcome": "failed", "reason": reason}
+    if failure := outcomes.ran(program, out, where):
+        return failure
     own = contents(artifact(out, "opt/build") / "vmlinux")
     package = unpacked(out)
     builds = rebuilt(toolchain, package, artifact(out, "source"), out)
@@ -145,7 +116,7 @@ def make(toolchain: str, tree: Path, objects: Path) -> None:
     if objects != tree:
         words.append(f"O={objects}")
     for target in ("olddefconfig", "vmlinux"):
-        subprocess.run([*words, target], cwd=tree, env=os.environ | STAMPS, check=True)
+        subprocess.run([*words, target], cwd=tree, env=os.environ | FIXED, check=True)
 
 
 def contents(vmlinux: Path) -> dict[str, bytes]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from measure.left import COUNTED, geometric, left_percent, saved
 from measure.program import MEPOF, report_of
+from mepof.toolchain.named import select
 
 INSTRUCTIONS = "kernel_instructions"
+#: The smallest configuration that boots, checks itself and runs the suite `mepof`.
+TINY_CONFIG = Path(__file__).parents[1] / "compilers" / "tiny.config"
 
 #: What came out of a program, as JSON.
 Outcome = dict[str, Any]
@@ -55,8 +60,49 @@ def kept(
     return results
 
 
+def of_toolchain(
+    title: str,
+    metavar: str,
+    result: Path,
+    tried: Callable[[str, str, Sequence[str]], Outcome],
+    page: Callable[[Mapping[str, Outcome]], str],
+    failed: Callable[[Outcome], bool],
+) -> None:
+    """The command of a benchmark that tries what one toolchain makes; it ends with status 1 if
+    something failed.
+
+    Args:
+        title: what the command does.
+        metavar: how its help calls what is tried.
+        result: as of :func:`kept`, with names such as ``clang-22/pgo``.
+        tried: called with the toolchain, one of what is tried, and words that name the store.
+        page: as of :func:`kept`.
+        failed: whether an outcome is a failure.
+    """
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--again", action="store_true", help="run what has a result too")
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("toolchain", metavar="TOOLCHAIN")
+    parser.add_argument("tried", nargs="+", metavar=metavar)
+    arguments = parser.parse_args()
+    chosen = select(arguments.toolchain)
+    name = f"{chosen.family}-{chosen.version.partition('.')[0]}"
+    where = ["--store", str(arguments.store)] if arguments.store is not None else []
+    wanted = {
+        f"{name}/{one}": partial(tried, arguments.toolchain, one, where) for one in arguments.tried
+    }
+    results = kept(result, wanted, page, again=arguments.again)
+    if any(failed(results[one]) for one in wanted):
+        sys.exit(1)
+
+
 def tried(text: str, out: Path, where: Sequence[str]) -> Outcome:
-    """Run a program that compares ``opt`` with ``plain``.
+    """Run a program that compares ``opt`` with ``plain``; its arguments are as of :func:`ran`."""
+    return ran(text, out, where) or measured(report_of(out))
+
+
+def ran(text: str, out: Path, where: Sequence[str]) -> Outcome | None:
+    """Run a program: the outcome if it fails.
 
     Args:
         out: directory of the program and its results.
@@ -66,7 +112,7 @@ def tried(text: str, out: Path, where: Sequence[str]) -> Outcome:
     program = out / "program.g4"
     program.write_text(text)
     status, reason = ended(["run", program, "--out", out, *where])
-    return measured(report_of(out)) if status == 0 else {"outcome": "failed", "reason": reason}
+    return None if status == 0 else {"outcome": "failed", "reason": reason}
 
 
 def ended(words: Sequence[str | Path]) -> tuple[int, str]:

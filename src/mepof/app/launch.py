@@ -11,7 +11,7 @@ from mepof.app.apps import Action, App
 from mepof.app.image.layers import HIDDEN
 from mepof.app.image.model import Image
 from mepof.app.laid import Laid, is_directory, resolve
-from mepof.app.own import OwnAction, OwnApp, Ready, Setup, Start
+from mepof.app.own import MAX_OWNER, OwnAction, OwnApp, Ready, Setup, Start
 from mepof.app.own_files import GUEST_DIRECTORIES, GUEST_FILES
 from mepof.app.starts import SEARCHED, check_start
 from mepof.device import agent
@@ -19,8 +19,6 @@ from mepof.errors import InputError, WorkError
 
 #: Where it is in the guest.
 PROGRAM = "mepof/launch"
-# uid_t and gid_t, without the number that stands for none.
-_MAX_OWNER = 2**32 - 2
 # A service that does not stop is killed, which takes up to 5 s more of the guest's time.
 _GRACE_SECONDS = 10
 # They expect to be the first process, as in a container.
@@ -203,10 +201,10 @@ class _Fields:
         return number, groups[0]
 
     def _number(self, text: str) -> int:
-        if (number := int(text)) > _MAX_OWNER:
+        if (number := int(text)) > MAX_OWNER:
             raise InputError(
                 f"{self.what} runs as {text}, which is not the number of a user or group",
-                f"write one from 0 to {_MAX_OWNER}",
+                f"write one from 0 to {MAX_OWNER}",
             )
         return number
 

@@ -25,6 +25,8 @@ from mepof.errors import InputError
 from mepof.suite.cases import MIN_MEMORY
 from mepof.toml_lines import Location
 
+#: The largest number of a user or group: the kernel takes 2³² - 1 as none (chown(2)).
+MAX_OWNER = 2**32 - 2
 #: MiB of a guest.
 MAX_MEMORY = 64 * 1024
 #: Limits in the guest's time; the longest is a day.
@@ -99,8 +101,8 @@ class Start(Described):
     def _user_is_one(cls, user: int | str | None) -> int | str | None:
         if isinstance(user, str) and not user.partition(":")[0]:
             raise ValueError("must begin with a user's number or name")
-        if isinstance(user, int) and not 0 <= user < 2**32 - 1:
-            raise ValueError("must be from 0 to 4294967294")
+        if isinstance(user, int) and not 0 <= user <= MAX_OWNER:
+            raise ValueError(f"must be from 0 to {MAX_OWNER}")
         return user
 
 

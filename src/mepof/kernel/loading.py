@@ -211,19 +211,14 @@ def _exports(linked: Vmlinux, *, is_module: bool) -> Exports:
 def _unnamed(linked: Vmlinux) -> Iterator[tuple[str, int | None]]:
     """What a module exports by its tables, as the kernel reads them: ``strip --strip-unneeded``
     leaves no symbols of them."""
-    texts = _content(linked, _NAMES)
+    texts = linked.content_of(_NAMES)
     for table, checksums in _TABLES.items():
         # An entry is where the symbol is, where its name is, and where that of its namespace.
         places = pairwise(linked.targets(table))
         starts = [name for (before, _), (at, name) in places if before != _NAMES and at == _NAMES]
         names = (_text(texts[start:].partition(b"\0")[0]) for start in starts)
-        crcs = struct.iter_unpack("<I", _content(linked, checksums))
+        crcs = struct.iter_unpack("<I", linked.content_of(checksums))
         yield from ((name, next(crcs, (None,))[0]) for name in names)
-
-
-def _content(linked: Vmlinux, section: str) -> bytes:
-    found = linked.sections.get(section)
-    return linked.content(found) if found is not None else b""
 
 
 def _versions(linked: Vmlinux) -> Mapping[str, int] | None:

@@ -20,8 +20,8 @@ from mepof.toolchain.protocol import Run, Toolchain
 SELECTED = "mepof-selected.mk"
 ORDER = "mepof-order.ld"
 
-# If the environment set one of these, a build would not be reproducible.
-_FIXED = {
+#: What a kernel says of who built it and when, which would differ between builds.
+FIXED = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "mepof",
     "KBUILD_BUILD_HOST": "mepof",
@@ -57,7 +57,7 @@ def words(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]
         "CC": toolchain.tool("compiler", spec.arch),
         "HOSTCC": toolchain.tool("compiler"),
         **toolchain.make_variables(spec.arch),
-        **_FIXED,
+        **FIXED,
         **companions.variables(spec.configuration()),
         # Not in the configuration, which every object depends on.
         **({"LOCALVERSION": spec.suffix} if spec.suffix else {}),

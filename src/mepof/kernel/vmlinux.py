@@ -149,6 +149,11 @@ class Vmlinux:
     def content(self, section: Section) -> bytes:
         return self.data[section.position : section.position + section.size]
 
+    def content_of(self, name: str) -> bytes:
+        """The content of the section of a name; nothing if there is none."""
+        found = self.sections.get(name)
+        return self.content(found) if found is not None else b""
+
     def position(self, address: int) -> int:
         """The position in the file of what is loaded to an address.
 
@@ -246,15 +251,13 @@ class Vmlinux:
     def targets(self, section: str) -> Iterator[tuple[str, int]]:
         """Where the words of a module's section point to, in their order: the name of a section,
         which is empty outside of the module, and the place in it."""
-        table = self._symbol_table
-        for name, each in zip(self._section_names, self._raw, strict=True):
-            if name == f".rela{section}":
-                entries = self.data[each[4] : each[4] + each[5]]
-                for _, info, addend in sorted(_RELOCATION.iter_unpack(entries)):
-                    at = table[4] + _SYMBOL.size * (info >> 32)
-                    _, _, _, index, value, _ = _SYMBOL.unpack_from(self.data, at)
-                    known = 0 < index < len(self._section_names)
-                    yield self._section_names[index] if known else "", value + addend
+        symbols = self._symbol_table[4]
+        entries = self.content_of(f".rela{section}")
+        for _, info, addend in sorted(_RELOCATION.iter_unpack(entries)):
+            at = symbols + _SYMBOL.size * (info >> 32)
+            _, _, _, index, value, _ = _SYMBOL.unpack_from(self.data, at)
+            known = 0 < index < len(self._section_names)
+            yield self._section_names[index] if known else "", value + addend
 
     def with_sections(
         self,

@@ -33,34 +33,22 @@ def method_of(evaluation: Evaluation) -> tuple[str, ...]:
             "Modelled: guest time. The emulator's clock advances by one nanosecond per "
             "instruction, so it says nothing about caches, pipelines or real time."
         )
-    priced = sorted(
-        {
-            c.kernel_repeats.core
-            for m in measurements
-            for b in m.boots
-            for c in b.cases
-            if c.kernel_repeats
-        }
-    )
-    if priced:
+    cases = [case for m in measurements for boot in m.boots for case in boot.cases]
+    if priced := sorted({c.kernel_repeats.core for c in cases if c.kernel_repeats}):
         text.append(
             "Modelled: kernel work, which is kernel instructions plus the cycles of string "
             "instructions with a repeat prefix, so that an instruction counts as a cycle. Each of "
             "these is counted as one instruction, however many bytes it moves. Its cycles are "
             f"those of the core {', '.join(priced)}: some to start, and some for each cache line."
         )
-    cores = sorted(
-        {c.modelled.core for m in measurements for b in m.boots for c in b.cases if c.modelled}
-    )
-    if cores:
+    if cores := sorted({c.modelled.core for c in cases if c.modelled}):
         text.append(
             f"Modelled: cycles, misses and mispredictions of the core {', '.join(cores)}. The "
             "emulator feeds what the guest executes to a model of the core's caches, TLBs, branch "
             "predictors and pipeline. Latencies and execution units are those of LLVM's "
             "scheduling model. Schedulers, load and store queues and bandwidth are not modelled."
         )
-    counted = [c.counted for m in measurements for b in m.boots for c in b.cases if c.counted]
-    if counted:
+    if counted := [c.counted for c in cases if c.counted]:
         kinds = ", ".join(sorted({c.counters for c in counted}))
         text.append(
             f"Counted by `perf stat`: events of the processor ({kinds}). Every case ran twice, "

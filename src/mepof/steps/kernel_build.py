@@ -413,11 +413,10 @@ def _check_same_build(asked: KernelBuild[Input], plan: Plan) -> None:
     Raises:
         InputError: it differs in what the plan says of both.
     """
-    *_, top = asked.uses or ("",)
-    if not top or not ALGORITHMS.get(top).same_build or flags_only(asked):
+    if not asked.uses or flags_only(asked) or (profiled := _profiled(asked, plan)) is None:
         return
-    profiled = _profiled(asked, plan)
-    if profiled is None:
+    top = asked.uses[-1]
+    if not ALGORITHMS.get(top).same_build:
         return
     differ = [word for word, of in _OF_BUILD.items() if of(profiled) != of(asked)]
     if differ:
