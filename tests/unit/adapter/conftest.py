@@ -1,4 +1,5 @@
-"""The command line, called as a user calls it, and a world in which releases appear."""
+"""The command line, called as a user calls it, a world in which releases appear, and a tree that
+fits."""
 
 from __future__ import annotations
 
@@ -11,10 +12,35 @@ from writers.shell import Shell
 from mepof.adapter import attempt, watch
 from mepof.adapter.feed.git import FEED
 from mepof.cli import watch as command
+from mepof.kernel import kconfig
+from mepof.toolchain.clang import Clang
 
+from .fitting import TREE, Present
 from .world import FILE, PROGRAM, Trees, World
 
 Mepof = Shell
+
+
+@pytest.fixture
+def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clang:
+    header = tmp_path / "resources/include/profile/InstrProfData.inc"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    monkeypatch.setattr(Present, "resources", tmp_path / "resources")
+    return Present("-22")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "linux"
+    for name, text in TREE.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    wanted = kconfig.merge(kconfig.paths("slim", "x86-64")).settings
+    (root / "Kconfig").write_text(
+        "".join(f"config {s.symbol}\n\tbool\n\n" for s in wanted) + "menuconfig DEBUG_FS\n"
+    )
+    return root
 
 
 @pytest.fixture

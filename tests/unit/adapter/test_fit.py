@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,69 +10,14 @@ import pytest
 from mepof import arch
 from mepof.adapter.fit import AlgorithmFit, Fit, Reason, check_fit
 from mepof.algorithm.protocol import ALGORITHMS
-from mepof.cli import adapt
 from mepof.errors import InputError
-from mepof.kernel import kconfig
 from mepof.kernel.options import options
 from mepof.toolchain.clang import Clang
 from mepof.toolchain.gcc import Gcc
 
-from .conftest import Mepof
+from .fitting import TREE, Present
 
 X86 = arch.get("x86-64")
-# What the overlays edit, in as few lines as it takes.
-TREE = {
-    "Kbuild": "",
-    "Makefile": "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\n",
-    "scripts/Makefile.lib": "_c_flags = -g\n",
-    "scripts/kconfig/Makefile": "simple-targets := allnoconfig\n",
-    "scripts/min-tool-version.sh": '#!/bin/sh\n[ "$1" = llvm ] && echo 13.0.1\n',
-    "scripts/module.lds.S": "SECTIONS {\n}\n",
-    "kernel/Makefile": "obj-y = fork.o\n",
-    "kernel/module/main.c": "static int find_module_sections(int a)\n{\n\treturn a;\n}\n",
-    "include/asm-generic/vmlinux.lds.h": (
-        "#define DATA_DATA \\\n\t*(.data)\n\n#define TEXT_TEXT \\\n\t*(.text)\n\n"
-        "#define SOFTIRQENTRY_TEXT \\\n\t*(.softirqentry.text)\n\n"
-        "#define ELF_DETAILS \\\n\t.comment 0\n\n"
-    ),
-    "tools/objtool/check.c": 'static const char *uaccess_safe_builtin[] = {\n\t"f",\n};\n',
-    "tools/objtool/elf.c": "static void elf_add_symbol(struct symbol *sym)\n{\n}\n",
-    "arch/x86/Makefile": "",
-}
-
-
-class Present(Clang):
-    """Clang of a version that need not be installed."""
-
-    resources = Path()
-
-    def version_for(self, arch: object) -> str:
-        return "22.1.8"
-
-    def resource_directory(self) -> Path:
-        return self.resources
-
-
-@pytest.fixture
-def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clang:
-    header = tmp_path / "resources/include/profile/InstrProfData.inc"
-    header.parent.mkdir(parents=True)
-    header.touch()
-    monkeypatch.setattr(Present, "resources", tmp_path / "resources")
-    return Present("-22")
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "linux"
-    for name, text in TREE.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    wanted = kconfig.merge(kconfig.paths("slim", "x86-64")).settings
-    (root / "Kconfig").write_text(
-        "".join(f"config {s.symbol}\n\tbool\n\n" for s in wanted) + "menuconfig DEBUG_FS\n"
-    )
-    return root
 
 
 def looked_at(tree: Path, toolchain: Clang, *names: str) -> Fit:
@@ -517,87 +460,3 @@ def test_a_configuration_of_ours_has_the_options_of_its_overlay(
     reasons = check_fit(tree, X86, toolchain, ("kload",), ()).config
     assert reasons  # what it needs beyond slim
     assert not any("KLOAD" in reason.message or "overlay" in reason.message for reason in reasons)
-
-
-@pytest.fixture
-def present(monkeypatch: pytest.MonkeyPatch, toolchain: Clang) -> None:
-    monkeypatch.setattr(adapt, "select", lambda name: toolchain)
-    # The tree has what overlays edit, and no Kconfig that runs.
-    monkeypatch.setattr(adapt, "configured", lambda fit, *_, **__: fit)
-
-
-@pytest.mark.usefixtures("present")
-def test_the_verdict_is_a_table_a_document_and_a_status(mepof: Mepof, tree: Path) -> None:
-    answer = mepof("adapt", "check", tree)
-    assert answer.status == 0
-    assert f"Linux 6.12.7, {tree}" in answer.out
-    assert "note" not in answer.out
-    assert "clang-22 22.1.8; needed: 13.0.1 or later" in answer.out
-    (tree / "tools/objtool/check.c").write_text("")
-    assert mepof("adapt", "check", tree).status == 0
-    told = mepof("adapt", "check", tree, "--algorithm", "pgo")
-    assert told.status == 1
-    assert "cannot be built with pgo" in told.err
-    (tree / "techpack").symlink_to("../vendor")
-    noted = mepof("adapt", "check", tree)
-    assert noted.status == 0
-    assert "note\n    the link techpack leads out of the tree to ../vendor, which" in noted.out
-    document = json.loads(mepof("adapt", "check", tree, "--json").out)
-    assert document["notes"][0]["message"].startswith("the link techpack leads out of the tree")
-    assert document["schema"] == "mepof-adapt-check/1"
-    assert "pgo" not in document["fits"] and "autofdo" in document["fits"]
-
-
-@pytest.mark.usefixtures("present")
-def test_a_configuration_may_be_files_of_the_users(mepof: Mepof, tree: Path) -> None:
-    own, base = tree.with_name("own.config"), tree.with_name("base.config")
-    own.write_text("CONFIG_NETT=y\n")
-    base.write_text("# base: x86_64_defconfg\n")
-    (tree / "arch/x86/configs").mkdir()
-    (tree / "arch/x86/configs/x86_64_defconfig").touch()
-    answer = mepof("adapt", "check", tree, "--config", f"slim+{own}")
-    assert answer.status == 1
-    assert f"the kernel has no CONFIG_NETT ({own}:1)" in answer.out
-    told = mepof("adapt", "check", tree, "--config", f"{base}+slim").out
-    assert f"{base}:1: the kernel has no configuration `x86_64_defconfg`" in told
-    assert "the nearest is `x86_64_defconfig`" in told
-
-
-@pytest.mark.usefixtures("present")
-@pytest.mark.parametrize("line", ["", "# base: defconfig\n", "#base: defconfig\n"])
-def test_a_tree_without_the_default_configuration_does_not_fit_what_lies_over_it(
-    mepof: Mepof, tree: Path, line: str
-) -> None:
-    own = tree.with_name("own.config")
-    own.write_text(f"{line}CONFIG_EPOLL=y\n")
-    (tree / "scripts/kconfig/Makefile").write_text("defconfig: conf\n")
-    (tree / "arch/x86/Makefile").write_text("KBUILD_DEFCONFIG := $(ARCH)_defconfig\n")
-    told = mepof("adapt", "check", tree, "--config", own)
-    assert told.status == 1
-    assert "the kernel has no configuration `defconfig`: no arch/x86/configs/x86_64_" in told.out
-    assert f"configuration   {own} for x86-64: does not fit\n" in told.out
-    assert "does not fit: see above" in told.out
-    (tree / "arch/x86/configs").mkdir()
-    (tree / "arch/x86/configs/x86_64_defconfig").touch()
-    assert mepof("adapt", "check", tree, "--config", own).status == 0
-
-
-@pytest.mark.usefixtures("present")
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (["./none"], "./none does not exist"),
-        (["https://example.org/l.tar"], "does not say how the download is verified"),
-        (["debian:linux-image"], "is not a Debian kernel source package"),
-        (["./linux.git"], "write git+file:///"),
-        ([".", "--algorithm", "pgoo"], "unknown algorithm `pgoo`"),
-        ([".", "--arch", "x86"], "unknown architecture `x86`"),
-        ([".", "--config", "slim+"], "invalid config `slim+`"),
-        (["."], "is not a kernel source tree"),
-    ],
-)
-def test_wrong_input_is_refused(mepof: Mepof, words: list[str], what: str) -> None:
-    subprocess.run(["git", "init", "--quiet", "--bare", "linux.git"], check=True)
-    answer = mepof("adapt", "check", *words)
-    assert (answer.status, answer.out) == (2, "")
-    assert what in answer.err and "bug" not in answer.err
