@@ -25,7 +25,7 @@ def compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modul
     """The script, with results of its own and compilers that are not there."""
     found = {"gcc:/opt/gcc": Chosen("gcc", "11.3.0"), "clang-9": Chosen("clang", "9.0.1")}
     with script("compilers", "tried", tmp_path, monkeypatch) as made:
-        monkeypatch.setattr(made, "select", found.__getitem__)
+        monkeypatch.setattr(made.outcomes, "select", found.__getitem__)
         yield made
 
 
