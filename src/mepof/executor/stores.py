@@ -21,8 +21,10 @@ def default_shared() -> str | None:
     return os.environ.get("MEPOF_SHARED_STORE") or None
 
 
-# Make splits paths at the first two, and expands `$`. Kbuild gives its shell paths without quotes.
-_NOT_IN_PATHS = re.compile(r"""[\s:$'"`\\()<>&;|]""")
+# Make splits paths at the first two, and expands `$`. The build of objtool has them in `-Wp,`, in
+# goals of make and in values of its variables. Kbuild gives its shell paths without quotes.
+_NOT_IN_PATHS = re.compile(r"""[\s:$,%='"`\\()<>&;|]""")
+_SIGNS = {":": "colon", ",": "comma"}
 
 
 def check_store(root: Path, shared: str | None) -> None:
@@ -52,7 +54,7 @@ def _unfit(path: str) -> str | None:
     if (found := _NOT_IN_PATHS.search(path)) is None:
         return None
     sign = found[0]
-    return f"contains a {'colon' if sign == ':' else 'blank' if sign.isspace() else f'`{sign}`'}"
+    return f"contains a {_SIGNS.get(sign, 'blank' if sign.isspace() else f'`{sign}`')}"
 
 
 @contextlib.contextmanager
