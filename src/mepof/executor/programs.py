@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
@@ -23,6 +24,7 @@ from mepof.g4.lacking import lacking, unbootable
 from mepof.g4.paths import host_paths
 from mepof.g4.source import Span
 from mepof.g4.stacks import recorded_rounds
+from mepof.g4.unused import without_effect
 from mepof.g4.variants import Variants
 from mepof.g4.vocabulary import vocabulary, with_own
 from mepof.g4.words import Vocabulary
@@ -77,7 +79,12 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
             f"no round of the program uses {perf_data[rounds]}",
             "give one branch trace for each round that records branches",
         )
-    variants = Variants(
+    return program, compile_program(program, source.text, _variants(words), perf_data), words
+
+
+def _variants(words: Vocabulary) -> Variants:
+    """What the compiler knows of the installed variants."""
+    return Variants(
         ALGORITHMS.all(),
         DEFAULT_ALGORITHM,
         DEVICES.all(),
@@ -96,8 +103,6 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
             n for n, dev in DEVICES.all().items() if isinstance(dev, LocationSource)
         ),
     )
-    plan = compile_program(program, source.text, variants, perf_data)
-    return program, plan, words
 
 
 def _with_own(program: Program, words: Vocabulary) -> tuple[Vocabulary, list[Diagnostic]]:
@@ -151,7 +156,14 @@ def plan_of(
     if found := [*_missing(program, plan, source)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
-    doubts = [*lacking(program, words), *unbootable(program, words)]
+    again = partial(
+        compile_program, text=source.text, variants=_variants(words), perf_data=perf_data
+    )
+    doubts = [
+        *without_effect(program, plan, again),
+        *lacking(program, words),
+        *unbootable(program, words),
+    ]
     if not runs:
         doubts += _refused_here(program)
     if doubts:
