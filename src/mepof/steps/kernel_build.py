@@ -103,8 +103,8 @@ class KernelBuildBody:
             check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
 
     def check_in(self, step: Step, plan: Plan) -> None:
-        """Refuse a config that lies over what the kernel does not have, if that is a directory; and
-        a profile that fits one build only, of another one."""
+        """Refuse a config that lies over what the kernel does not have, and exclusions that are not
+        in it, if it is a directory; and a profile that fits one build only, of another one."""
         asked = KernelBuild[Input].of(step, step.inputs)
         _check_same_build(asked, plan)
         if not isinstance(asked.source, StepInput):
@@ -115,6 +115,7 @@ class KernelBuildBody:
             own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
             config = kconfig.merge([*config_files(asked, own)])
             base.check(Path(origin.path), arch.get(asked.arch), config)
+            exclusions.objects(Path(origin.path), asked.exclude)
 
     def resources(self, step: Step) -> Resources:
         asked = KernelBuild[Input].of(step, step.inputs)

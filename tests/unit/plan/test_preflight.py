@@ -180,6 +180,26 @@ def test_a_profile_that_fits_one_build_is_not_for_another(
         BODY.check_in(build, plan)
 
 
+@pytest.mark.parametrize(
+    "setting", ["exclude kernel/frok.o", "exclude kernel/fork.c,kernel/frok.c"]
+)
+def test_an_exclusion_that_a_directory_does_not_have_is_refused_at_once(
+    tmp_path: Path, setting: str
+) -> None:
+    for name in ("kernel/fork.c", "scripts/kconfig/Makefile"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("allnoconfig:\n")
+    text = "set {}. opt {} pgo rand kbench."
+    for step in (plan := compiled(Source("p.g4", text.format("seed 1", tmp_path)))).steps:
+        if step.kind == BODY.kind:
+            BODY.check_in(step, plan)
+    plan = compiled(Source("p.g4", text.format(setting, tmp_path)))
+    (build,) = (step for step in plan.steps if step.id == "opt/build")
+    with pytest.raises(InputError, match=r"the exclusion `kernel/frok\..` matches no C") as caught:
+        BODY.check_in(build, plan)
+    assert caught.value.remedy == "did you mean `kernel/fork.o`?"
+
+
 def test_a_layout_is_made_anew_on_an_older_profile_of_another_kernel() -> None:
     text = f"{PROFILED} set base a. set name b. opt debian:linux-source-6.1 autofdo+propeller"
     plan = compiled(Source("p.g4", f"{text} rand kbench O3."))
