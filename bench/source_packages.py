@@ -3,18 +3,20 @@
     bench/source_packages.py [--again] [--store DIR] TOOLCHAIN ALGORITHM[,OPTION…]…
 
 A very small kernel is optimised and packaged with ``set package source``. The package is applied to
-a fresh tree, in which make then builds the kernel: in the tree and with ``O=`` beside it, or with
-``O=build`` alone, as the package's README.md asks for. What came out is written to
+a fresh tree, in which make then builds the kernel: in the tree, with ``O=`` beside it or with
+``O=build``, as the package's README.md says. What came out is written to
 docs/benchmarks/source-packages.json and source-packages.md after each, and what is there is not run
 again without ``--again``.
 
-The exit status is 1 if a kernel is not built, or has other code or data. It takes about fifteen
-minutes on two cores for an algorithm.
+The exit status is 1 if a kernel is not built, or has other code. It takes about fifteen minutes on
+two cores for an algorithm.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -45,6 +47,15 @@ opt debian:linux-source-6.12 {algorithm} rand kbench {options}.
 """
 # A digest of the whole file: of debug information too, which names directories.
 BUILD_ID = ".notes"
+# How the objects are made, by what a package's README.md says of them.
+WAYS = {
+    "objects may be anywhere": ("in the tree", "`O=` elsewhere"),
+    "objects belong in the tree": ("in the tree",),
+    "`make O=build`": ("`O=build`",),
+}
+SAME, SAME_CODE, OTHER = "the same code and data", "the same code", "other code"
+# In disassembled code: addresses of data, what is said of them, and what ThinLTO adds to names.
+ADDRESS = re.compile(r"0x[0-9a-f]{7,}|0x[0-9a-f]+(?=\(%rip\))|\s*#.*|\.llvm\.\d+")
 
 
 def main() -> None:
@@ -64,13 +75,15 @@ def tried(toolchain: str, wanted: str, where: Sequence[str]) -> Outcome:
     )
     if failure := outcomes.ran(program, out, where):
         return failure
-    own = contents(artifact(out, "opt/build") / "vmlinux")
+    own = artifact(out, "opt/build") / "vmlinux"
     package = unpacked(out)
-    builds = rebuilt(toolchain, package, artifact(out, "source"), out)
+    same: dict[str, str] = {}
+    for how, vmlinux in rebuilt(toolchain, package, artifact(out, "source"), out):
+        same[how] = what_is_same(own, vmlinux)
     return {
         "outcome": "built",
         "kernel": package.name.removeprefix("linux-").removesuffix("-mepof"),
-        "differ": {how: differing(own, contents(vmlinux)) for how, vmlinux in builds},
+        "same": same,
     }
 
 
@@ -93,8 +106,9 @@ def unpacked(out: Path) -> Path:
 
 def rebuilt(toolchain: str, package: Path, source: Path, out: Path) -> Iterator[tuple[str, Path]]:
     """Build the kernel of a package as its README.md says: how, and ``vmlinux``."""
-    anywhere = "`make`, `make O=…`" in (package / "README.md").read_text()
-    for how in ("in the tree", "`O=` elsewhere") if anywhere else ("`O=build`",):
+    readme = (package / "README.md").read_text()
+    (ways,) = (ways for said, ways in WAYS.items() if said in readme)
+    for how in ways:
         shutil.rmtree(tree := out / "tree", ignore_errors=True)
         shutil.copytree(source, tree, symlinks=True)
         with (package / "mepof.patch").open("rb") as patch:
@@ -119,6 +133,14 @@ def make(toolchain: str, tree: Path, objects: Path) -> None:
         subprocess.run([*words, target], cwd=tree, env=os.environ | FIXED, check=True)
 
 
+def what_is_same(one: Path, other: Path) -> str:
+    """What two kernels have in common."""
+    if contents(one) == contents(other):
+        return SAME
+    lines = itertools.zip_longest(code(one), code(other))
+    return SAME_CODE if all(first == second for first, second in lines) else OTHER
+
+
 def contents(vmlinux: Path) -> dict[str, bytes]:
     """A kernel's code and data, by section."""
     with vmlinux.open("rb") as file:
@@ -129,14 +151,21 @@ def contents(vmlinux: Path) -> dict[str, bytes]:
         }
 
 
-def differing(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> list[str]:
-    """The sections that are not the same in two kernels."""
-    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+def code(vmlinux: Path) -> Iterator[str]:
+    """A kernel's instructions, without the addresses in them."""
+    words = ["objdump", "-d", "--no-addresses", "--no-show-raw-insn", vmlinux.name]
+    with subprocess.Popen(words, cwd=vmlinux.parent, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "file format" not in line:
+                yield ADDRESS.sub("", line)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, words)
 
 
 def failed(outcome: Outcome) -> bool:
     """Whether a kernel was not built, or another came out."""
-    return outcome["outcome"] == "failed" or any(outcome["differ"].values())
+    return outcome["outcome"] == "failed" or OTHER in outcome["same"].values()
 
 
 def page(results: Mapping[str, Outcome]) -> str:
@@ -152,15 +181,9 @@ def _row(name: str, outcome: Outcome) -> str:
     else:
         words += [
             f"Linux {outcome['kernel']}",
-            "; ".join(_found(*one) for one in outcome["differ"].items()),
+            "; ".join(f"{how}: {same}" for how, same in outcome["same"].items()),
         ]
     return f"| {' | '.join(words)} |"
-
-
-def _found(how: str, sections: list[str]) -> str:
-    if not sections:
-        return f"{how}: the same"
-    return f"{how}: {', '.join(f'`{section}`' for section in sections)} differ"
 
 
 _PAGE = """# Kernels rebuilt from their source packages
@@ -169,11 +192,13 @@ _PAGE = """# Kernels rebuilt from their source packages
 kernel in a very small configuration (`bench/compilers/tiny.config`, x86-64), trained by 8 actions
 of `rand kbench`, and makes [a package of its
 source](../packages.md#for-your-own-build-system). This is applied to a fresh tree, in which plain
-`make` builds `vmlinux`, as the package's `README.md` says: in the tree and with `O=` elsewhere, or
-with `O=build`. *The same* says that all sections with code and data are those of the kernel that
-mepof built, byte for byte, but for the build ID.
+`make` builds `vmlinux`, as the package's `README.md` says: in the tree, with `O=` elsewhere, or
+with `O=build`. *The same code and data* are those of the kernel that mepof built, in all sections,
+byte for byte, but for the build ID. *The same code* are all of its instructions, but for addresses:
+ThinLTO gives functions new names, in which the path of their file is, and the kernel's own table of
+names moves the data behind it.
 
-| compiler | algorithm | kernel | code and data |
+| compiler | algorithm | kernel | what make builds |
 |---|---|---|---|
 {rows}
 """

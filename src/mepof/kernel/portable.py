@@ -53,12 +53,14 @@ class Portable:
         files: what is added to it beside, by path: the flags, and the profile.
         config_lines: options that the build needs.
         anywhere: the objects may be in any directory, not only in one of the tree.
+        relocated: the profile names files from the root of the tree, as the compiler is told to.
     """
 
     patch: bytes
     files: Mapping[str, bytes | Path]
     config_lines: tuple[str, ...]
     anywhere: bool
+    relocated: bool
 
 
 def portable(
@@ -104,6 +106,7 @@ def portable(
         files=files,
         config_lines=(*spec.config_lines, *LEFT_OFF),
         anywhere=anywhere,
+        relocated=bool(flags),
     )
 
 

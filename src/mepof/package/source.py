@@ -33,10 +33,13 @@ cp -r ../{top}/mepof .
 in `mepof/flags.mk`, those of single files in `mepof/selected.mk`; without this directory, make
 stops.
 """
-_DIRECTORY = {
-    True: "objects may be anywhere: `make`, `make O=…`.",
-    False: "the profile names files as seen from a directory of the tree: `make O=build`.",
-}
+_ANYWHERE = "objects may be anywhere: `make`, `make O=…`."
+_IN_BUILD = "the profile names files as seen from a directory of the tree: `make O=build`."
+# What is imported is found by the name that the compiler has for its file.
+_BEST_IN_TREE = """\
+objects belong in the tree: `make`. Elsewhere, by `O=…`, ThinLTO does not inline
+  static functions of other files that are called by pointers; the rest of the gain stays."""
+_THIN = "CONFIG_LTO_CLANG_THIN=y"
 _SOURCE = {
     True: "the profile fits only this source, with the configuration `config` and this compiler.",
     False: "what differs in another release is built without the profile.",
@@ -80,9 +83,17 @@ def _readme(kernel: Kernel, recipe: Recipe, top: str) -> str:
         top=top,
         compiler=kernel.compiler,
         arch=kernel.arch.name,
-        directory=_DIRECTORY[recipe.portable.anywhere and not recipe.same_build],
+        directory=_directory(kernel, recipe),
         source=_SOURCE[recipe.same_build],
     )
+
+
+def _directory(kernel: Kernel, recipe: Recipe) -> str:
+    """Which directories of objects the profile fits."""
+    if recipe.same_build or not recipe.portable.anywhere:
+        return _IN_BUILD
+    config = (kernel.build / "config").read_text(encoding="utf-8").splitlines()
+    return _BEST_IN_TREE if recipe.portable.relocated and _THIN in config else _ANYWHERE
 
 
 FORMAT = SourcePackage()

@@ -36,8 +36,14 @@ def params_of(*uses: str, **more: Json) -> dict[str, Json]:
     return {"format": "source", "arch": "x86-64", "toolchain": COMPILER, "built": built}
 
 
-def packaged(room: Room, *uses: str, opt_out: OptOut | None = None, **more: Json) -> Path:
-    """The directory that is in the package of the miniature kernel."""
+def packaged(
+    room: Room,
+    *uses: str,
+    opt_out: OptOut | None = None,
+    config: str = "CONFIG_NET=y\n",
+    **more: Json,
+) -> Path:
+    """The directory that is in the package of the miniature kernel, which has a configuration."""
     root = room.root
     if not (root / "tree").exists():
         write_tree(root / "tree")
@@ -46,7 +52,7 @@ def packaged(room: Room, *uses: str, opt_out: OptOut | None = None, **more: Json
     build = root / "finished"
     build.mkdir()
     (build / "vmlinux").write_bytes(b"\0Linux version 6.12.7 (someone) #1\n\0")
-    (build / "config").write_text("CONFIG_NET=y\n")
+    (build / "config").write_text(config)
     if opt_out is not None:
         Safety(
             booted=True,
@@ -216,6 +222,22 @@ def test_options_and_lines_of_samples_are_part_of_it(room: Room, tools: Path) ->
     readme = (made / "README.md").read_text()
     assert "# Linux 6.12.7, autofdo\n" in readme
     assert "`make O=…`" in readme
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config", "where"),
+    [
+        ("pgo", "CONFIG_NET=y\n", "objects may be anywhere"),
+        ("pgo", "CONFIG_LTO_CLANG_FULL=y\n", "objects may be anywhere"),
+        ("pgo", "CONFIG_LTO_CLANG_THIN=y\n", "objects belong in the tree"),
+        ("autofdo", "CONFIG_LTO_CLANG_THIN=y\n", "objects may be anywhere"),
+    ],
+)
+def test_where_thinlto_finds_the_static_functions_that_were_counted(
+    room: Room, tools: Path, algorithm: str, config: str, where: str
+) -> None:
+    readme = (packaged(room, algorithm, config=config) / "README.md").read_text()
+    assert f"- **Directory**: {where}" in readme
 
 
 def test_a_kernel_that_is_rewritten_is_refused_before_a_build() -> None:
