@@ -27,6 +27,8 @@ _INTERPRETERS = {
     "perl": "perl-base",
     "python3": "python3-minimal",
 }
+# ET_EXEC and ET_DYN.
+_LOADED = (2, 3)
 
 
 def check_start(
@@ -141,9 +143,11 @@ def _needed(
         named = shared_libraries.named_in(ELFFile(io.BytesIO(data)))
     except ELFError:
         raise InputError(f"{what} is neither an ELF program nor a script") from None
-    # e_machine; the System V ABI, of little-endian files as all of ours are.
+    # e_type and e_machine; the System V ABI, of little-endian files as all of ours are.
     if int.from_bytes(data[18:20], "little") != architectures.get(arch).elf_machine:
         raise InputError(f"{what} is not built for {arch}")
+    if int.from_bytes(data[16:18], "little") not in _LOADED:
+        raise InputError(f"{what} is an object file or a core dump", "name what was linked of it")
     return [(name, [name.lstrip("/")] if "/" in name else []) for name in named]
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -344,6 +345,10 @@ def test_a_program_without_its_interpreter_or_library_is_refused(tmp_path: Path)
     assert "`[[program]]` takes a program of this machine" in str(raised.value.remedy)
     with pytest.raises(InputError, match="which is not built for arm64"):
         laid(path, "arm64")
+    subprocess.run(["cc", "-c", "-x", "c", "-o", run, "-"], input=b"int a;", check=True)
+    run.chmod(0o755)
+    with pytest.raises(InputError, match="which is an object file or a core dump"):
+        laid(path)
 
 
 def test_a_program_is_taken_with_what_it_names_at_the_paths_where_that_is_looked_up() -> None:
