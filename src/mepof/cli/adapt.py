@@ -72,7 +72,10 @@ def check(
     ] = "slim",
     algorithm: Annotated[
         list[str] | None,
-        typer.Option(help="Algorithm; repeat it for more.  [default: all]", metavar="NAME"),
+        typer.Option(
+            help="Algorithm, or several joined by `+`; repeat it for more.  [default: all]",
+            metavar="NAME",
+        ),
     ] = None,
     dropped: Annotated[
         str,
@@ -92,7 +95,8 @@ def check(
     store, so that a run need not fetch it. The exit status is 1 if the kernel can be built with
     none of the algorithms, or not with one that was named.
     """
-    names = tuple(algorithm or ALGORITHMS.names())
+    parts_of = (part for stack in algorithm or ALGORITHMS.names() for part in stack.split("+"))
+    names = tuple(dict.fromkeys(parts_of))
     for name in names:
         ALGORITHMS.get(name)
     chosen = select(toolchain)

@@ -33,6 +33,9 @@ def test_the_verdict_is_a_table_a_document_and_a_status(mepof: Mepof, tree: Path
     told = mepof("adapt", "check", tree, "--algorithm", "pgo")
     assert told.status == 1
     assert "cannot be built with pgo" in told.err
+    stack = mepof("adapt", "check", tree, "--algorithm", "autofdo+pgo", "--algorithm", "autofdo")
+    assert stack.status == 1
+    assert "cannot be built with pgo\n" in stack.err
     (tree / "techpack").symlink_to("../vendor")
     noted = mepof("adapt", "check", tree)
     assert noted.status == 0
@@ -86,6 +89,7 @@ def test_a_tree_without_the_default_configuration_does_not_fit_what_lies_over_it
         (["debian:linux-image"], "is not a Debian kernel source package"),
         (["./linux.git"], "write git+file:///"),
         ([".", "--algorithm", "pgoo"], "unknown algorithm `pgoo`"),
+        ([".", "--algorithm", "pgo+propellr"], "did you mean `propeller`?"),
         ([".", "--arch", "x86"], "unknown architecture `x86`"),
         ([".", "--config", "slim+"], "invalid config `slim+`"),
         (["."], "is not a kernel source tree"),
