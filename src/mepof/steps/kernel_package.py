@@ -31,7 +31,7 @@ class KernelPackageBody:
 
     kind = KernelPackage.kind
     phase: Phase = "other"
-    version = 2
+    version = 3
 
     def check(self, step: Step) -> None:
         """Refuse what cannot be packaged."""
