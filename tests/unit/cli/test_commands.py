@@ -238,7 +238,7 @@ def test_a_base_that_a_directory_lacks_is_reported_before_anything_runs(
     assert_refused(shell(*command, program(tmp_path, text)), what)
 
 
-FLASHING = "set device phone.\nbuild {}/linux.\nset device phone.\nflash build.img."
+FLASHING = "set device phone.\nbuild {}/linux.\nflash build.img."
 
 
 @pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"]])
@@ -248,14 +248,15 @@ def test_what_a_run_here_would_refuse_is_a_warning(
     monkeypatch.setenv("MEPOF_PHONES", str(tmp_path / "phones.toml"))
     instant(monkeypatch)
     write_tree(tmp_path / "linux")
-    given = program(tmp_path, FLASHING.format(tmp_path))
+    given = program(tmp_path, "set device phone.\n" + FLASHING.format(tmp_path))
     answer = shell(*command, given)
     assert answer.status == 0, answer.err
+    assert "p.g4:1:1: warning: `set device` has no effect" in answer.err
     assert answer.err.count("p.g4:1:1: warning: no phone is known here: ") == 1
     assert "help: list the phones in it, or name another file in MEPOF_PHONES" in answer.err
     assert "p.g4:4:1: warning: the program flashes a phone" in answer.err
     assert "help: run it by `mepof run --flash`" in answer.err
-    assert answer.err.count("warning: ") == 2
+    assert answer.err.count("warning: ") == 3
 
 
 def test_what_a_run_here_would_do_is_no_warning(
