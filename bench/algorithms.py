@@ -26,7 +26,7 @@ from mepof.kernel.options import options
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "algorithms"
 RESULT = ROOT / "docs" / "benchmarks" / "algorithms"
-MODEL = ("native/pmu/*", "src/mepof/pmu/cores/*.toml")
+MODEL = ("native/pmu/*.[ch]*", "src/mepof/pmu/cores/*.toml")
 _CORE = re.compile(r"^set core (\S+)\.", re.MULTILINE)
 
 

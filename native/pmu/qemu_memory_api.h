@@ -9,13 +9,6 @@
 
 struct qemu_plugin_hwaddr;
 
-typedef void (*qemu_plugin_vcpu_simple_cb_t)(qemu_plugin_id_t id, unsigned int vcpu_index);
-
-void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t cb);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
-					  qemu_plugin_vcpu_udata_cb_t cb,
-					  enum qemu_plugin_cb_flags flags, void *userdata);
-
 /* The address of the instruction in the host's memory, or NULL. */
 void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
 

@@ -1,7 +1,7 @@
 /*
  * The part of QEMU's plugin interface that our plugins use, redeclared because distributions do not
  * ship the header. Interface version 4 (QEMU 10.0); names and types are QEMU's, see "QEMU TCG
- * Plugins" in its developer manual.
+ * Plugins" in its developer manual. qemu_plugin_api.c offers it where QEMU has a later one.
  */
 #ifndef MEPOF_QEMU_PLUGIN_API_H
 #define MEPOF_QEMU_PLUGIN_API_H
@@ -75,6 +75,7 @@ enum qemu_plugin_op {
 
 typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t id);
 typedef void (*qemu_plugin_udata_cb_t)(qemu_plugin_id_t id, void *userdata);
+typedef void (*qemu_plugin_vcpu_simple_cb_t)(qemu_plugin_id_t id, unsigned int vcpu_index);
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
 typedef uint32_t qemu_plugin_meminfo_t;
 typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int vcpu_index, qemu_plugin_meminfo_t info,
@@ -84,6 +85,7 @@ typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_
 /* Lifetime: drops every callback and every translation, then calls back with all vCPUs stopped. */
 void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_simple_cb_t cb);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t cb, void *userdata);
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t cb);
 int qemu_plugin_num_vcpus(void);
 
 /* Translation: called for each block before it is first executed. */

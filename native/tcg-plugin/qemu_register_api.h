@@ -9,6 +9,7 @@
 
 struct qemu_plugin_register;
 
+/* Later versions of the interface have more members. */
 typedef struct {
 	struct qemu_plugin_register *handle;
 	const char *name;
@@ -26,6 +27,7 @@ typedef struct {
 } GByteArray;
 
 GArray *qemu_plugin_get_registers(void);
+unsigned int g_array_get_element_size(GArray *array);
 int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *buf);
 GByteArray *g_byte_array_new(void);
 GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int length);

@@ -12,10 +12,13 @@ struct qemu_plugin_register *register_named(const char *name)
 
 	if (all == NULL)
 		all = qemu_plugin_get_registers();
-	const qemu_plugin_reg_descriptor *descriptors = (const void *)all->data;
-	for (unsigned i = 0; i < all->len; i++)
-		if (strcmp(descriptors[i].name, name) == 0)
-			return descriptors[i].handle;
+	for (unsigned i = 0; i < all->len; i++) {
+		const qemu_plugin_reg_descriptor *descriptor =
+			(const void *)(all->data + i * g_array_get_element_size(all));
+
+		if (strcmp(descriptor->name, name) == 0)
+			return descriptor->handle;
+	}
 	return NULL;
 }
 
@@ -27,7 +30,9 @@ uint64_t register_value(struct qemu_plugin_register *handle)
 	if (bytes == NULL)
 		bytes = g_byte_array_new();
 	g_byte_array_set_size(bytes, 0);
-	if (qemu_plugin_read_register(handle, bytes) > 0)
+	/* Its result has another type in later versions of the interface; a failure leaves no bytes. */
+	qemu_plugin_read_register(handle, bytes);
+	if (bytes->len > 0)
 		memcpy(&value, bytes->data, bytes->len < sizeof(value) ? bytes->len : sizeof(value));
 	return value;
 }

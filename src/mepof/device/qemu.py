@@ -38,6 +38,9 @@ from mepof.plan.body import Claim
 from mepof.process import Completed, of_machine, run
 
 _MIN_VERSION = (10, 0)
+# Its version of the plugin interface differs from those before and after it
+# (native/tcg-plugin/qemu_plugin_api.c).
+_EXCEPT_VERSION = (11, 0)
 
 
 class Qemu:
@@ -166,9 +169,14 @@ def _version(machine: Machine) -> str:
         raise EnvironmentLack(f"{machine.binary} is not installed", remedy)
     banner = run([path, "--version"]).output.partition("\n")[0]
     found = re.search(r"version (\d+)\.(\d+)", banner)
-    if found is None or (int(found[1]), int(found[2])) < _MIN_VERSION:
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version < _MIN_VERSION:
         needed = ".".join(map(str, _MIN_VERSION))
         raise EnvironmentLack(f"{banner or path} is older than {needed}", remedy)
+    if version == _EXCEPT_VERSION:
+        raise EnvironmentLack(
+            f"{banner} does not load mepof's plugins", "install 11.1 or later, or 10.x"
+        )
     return banner
 
 

@@ -16,7 +16,7 @@ BODY = PluginsBody(
         "executions/*",
         "tcg-plugin/decode*",
         "tcg-plugin/marks*",
-        "tcg-plugin/qemu_plugin_api.h",
+        "tcg-plugin/qemu_plugin_api.*",
         "abi/*/*.h",
     ),
     (EXECUTIONS,),

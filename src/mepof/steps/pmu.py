@@ -19,7 +19,7 @@ _SOURCES = (
     "pmu/*",
     "tcg-plugin/decode*",
     "tcg-plugin/marks*",
-    "tcg-plugin/qemu_plugin_api.h",
+    "tcg-plugin/qemu_plugin_api.*",
     "tcg-plugin/qemu_register_api.h",
     "tcg-plugin/registers*",
     "tcg-plugin/repeats.h",
@@ -48,9 +48,7 @@ class PmuPluginBody:
 
     def run(self, context: StepContext) -> None:
         directory = native_directory() / "pmu"
-        # A changed Makefile would mark stored figures as those of an earlier model, so it keeps
-        # -Werror. A warning of a newer compiler must not stop a user.
-        given = (f"OUT={context.work}", f"LLVM_CONFIG={llvm_config()}", "WARN=-Wall -Wextra")
+        given = (f"OUT={context.work}", f"LLVM_CONFIG={llvm_config()}")
         context.run(["make", "-C", directory, *given])
         (context.output / PMU).write_bytes((context.work / PMU).read_bytes())
 

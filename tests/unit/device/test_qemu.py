@@ -371,6 +371,19 @@ def test_an_old_qemu_is_refused_with_what_installs_a_new_one(
     assert caught.value.remedy == "apt-get install qemu-system-x86"
 
 
+def test_a_qemu_that_loads_no_plugin_of_ours_is_refused(fake: FakeQemu) -> None:
+    fake.will(version=b"QEMU emulator version 11.0.2")
+    with pytest.raises(EnvironmentLack, match=r"11\.0\.2 does not load mepof's plugins") as caught:
+        qemu.DEVICE.identity("x86-64")
+    assert caught.value.remedy == "install 11.1 or later, or 10.x"
+
+
+@pytest.mark.parametrize("version", ["10.0.2", "10.2.0", "11.1.3", "12.0.0"])
+def test_other_versions_of_qemu_are_used(fake: FakeQemu, version: str) -> None:
+    fake.will(version=f"QEMU emulator version {version}".encode())
+    assert qemu.DEVICE.identity("x86-64")["qemu"] == f"QEMU emulator version {version}"
+
+
 def test_a_missing_qemu_is_reported(fake: FakeQemu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(EnvironmentLack, match=f"{PROGRAM} is not installed"):
