@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mepof.adapter.fit import Fit, Reason, fragment_files, overlays_below
 from mepof.arch import Arch
-from mepof.errors import MepofError
+from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.build_spec import BuildPaths, BuildSpec
 from mepof.process import run
@@ -62,7 +62,7 @@ def configured(
         paths = BuildPaths(tree, work, output=work, log=log, cache=work / "cache")
         try:
             noted = kbuild.configured(spec, Tools(toolchain, run), paths)
-        except MepofError as error:
+        except (InputError, WorkError) as error:
             # The log is gone with the directory.
             remedy = None if error.remedy == f"see {log}" else error.remedy
             return replace(fit, config=(*fit.config, Reason(error.message, remedy)))

@@ -57,15 +57,18 @@ def instrumented(out: Path, name: str) -> tuple[str, ...] | None:
 
 def last_run(out: Path) -> tuple[dict[str, Any], dict[str, Path]]:
     """The plan of the last run in a directory, and the artifacts of its steps; both empty if none
-    ran there."""
+    ran there. A run that was interrupted leaves no plan."""
     try:
         # One that was refused before it began made nothing.
         runs = [run for run in read_runs(out) if run.store]
-        plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}, {}
     if not runs:
         return {}, {}
+    try:
+        plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        plan = {}
     store = Store(Path(runs[-1].store))
     steps = runs[-1].steps.items()
     return plan, {name: store.object(step.digest) for name, step in steps if step.digest}

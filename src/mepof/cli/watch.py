@@ -159,7 +159,8 @@ def _runner(call: Run, options: Mapping[str, object], shared: str | None) -> Run
     def runs(program: Path, out: Path) -> Completed:
         pins = program.with_name(PINS)
         settled = [f"--pins={pins}"] if pins.exists() else []
-        argv = [sys.executable, "-c", code, "run", program, "--out", out, *words, *settled]
+        # -P: modules beside the watched file are not ours.
+        argv = [sys.executable, "-P", "-c", code, "run", program, "--out", out, *words, *settled]
         return call(argv, env={"MEPOF_SHARED_STORE": shared} if shared else None, check=False)
 
     return runs

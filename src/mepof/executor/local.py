@@ -144,7 +144,8 @@ def copy_results(run: RunResult, out: Path) -> dict[str, Path]:
     try:
         with full_disk_named(out):
             text = json.dumps(to_document(run.plan), indent=1) + "\n"
-            (out / "plan.json").write_text(text, encoding="utf-8")
+            with replacing(out / "plan.json") as path:
+                path.write_text(text, encoding="utf-8")
             files: dict[str, Path] = {}
             for result in run.plan.results:
                 if result.step not in run.steps:

@@ -205,12 +205,12 @@ def _make(
 @contextlib.contextmanager
 def _full_disk_detected(store: Store, log: Path) -> Iterator[None]:
     # Detected while the unfinished output still exists, so that the free space is right.
+    paths = (store.root, Path(tempfile.gettempdir()))
     try:
         yield
     except Exception as error:
         if means_full(error):
-            raise store_full(store.root) from error
-        paths = (store.root, Path(tempfile.gettempdir()))
+            raise store_full(*paths) from error
         if isinstance(error, WorkError) and child_ran_out(log, *paths):
             raise store_full(*paths) from error
         raise

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
 from pathlib import Path
 from stat import S_ISREG
 
@@ -47,7 +48,7 @@ def prune(store: Store, keep: timedelta, now: datetime, *, dry_run: bool = False
     oldest = (now - max(keep, MIN_AGE)).timestamp()
     used = store.used()
     artifacts = list((store.root / "objects").iterdir())
-    unused = [path for path in artifacts if used.get(path.name, _changed(path)) < oldest]
+    unused = [path for path in artifacts if (used.get(path.name) or _changed(path)) < oldest]
     work = [path for path in (store.root / "work").iterdir() if path.is_dir()]
     abandoned = [path for path in work if _last_change(path) < oldest]
     size = unfinished = 0
@@ -69,19 +70,31 @@ def _free(store: Store, directories: list[Path]) -> Iterator[Path]:
     for path in directories:
         try:
             with store.lock(path.name, busy.set, busy):
-                yield path
+                if path.exists():
+                    yield path
         except Interrupted:
             busy.clear()
 
 
 def _size(directory: Path) -> int:
-    return sum(status.st_size for _, _, status in walk(directory) if S_ISREG(status.st_mode))
+    """The bytes of the files in a directory; of one that another process removes, none."""
+    try:
+        return sum(status.st_size for _, _, status in walk(directory) if S_ISREG(status.st_mode))
+    except FileNotFoundError:
+        return 0
 
 
 def _last_change(directory: Path) -> float:
     """When something was last made in a directory, or in one of those in it."""
-    return max(map(_changed, (directory, *directory.iterdir())))
+    try:
+        return max(map(_changed, (directory, *directory.iterdir())))
+    except FileNotFoundError:
+        return inf
 
 
 def _changed(path: Path) -> float:
-    return path.lstat().st_mtime
+    """When it was made; never, if another process has just removed it."""
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return inf

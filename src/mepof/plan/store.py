@@ -90,6 +90,7 @@ class Store:
             try:
                 for name in ("objects", "actions", "tmp", "work", "locks", "logs", "cache"):
                     (self.root / name).mkdir(parents=True, exist_ok=True)
+                self._check_one_file_system()
                 self._remove_stale()
                 self._session, handle = self._begin_session()
             except OSError as error:
@@ -100,6 +101,15 @@ class Store:
                     "choose another one with --store or MEPOF_STORE",
                 ) from error
             weakref.finalize(self, _end_session, self._session, handle)
+
+    def _check_one_file_system(self) -> None:
+        # What is made is moved there, not copied.
+        for name in ("objects", "actions"):
+            if (self.root / name).stat().st_dev != (self.root / "tmp").stat().st_dev:
+                raise InputError(
+                    f"the store {self.root} is on two file systems: {name} and tmp",
+                    "move all of it, or choose another one with --store or MEPOF_STORE",
+                )
 
     @property
     def identity(self) -> str:
@@ -186,7 +196,8 @@ class Store:
             Interrupted: ``cancel`` was set.
         """
         path = self.root / "locks" / f"{name.replace('/', '-')}.lock"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        # One that another user made is locked, too.
+        handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
         try:
             if not _try_lock(handle):
                 waiting()

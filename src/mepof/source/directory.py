@@ -66,6 +66,10 @@ _ANY_OWNER = {
     "GIT_CONFIG_KEY_0": "safe.directory",
     "GIT_CONFIG_VALUE_0": "*",
     "LC_ALL": "C",
+    # Of the hook that runs mepof.
+    "GIT_DIR": None,
+    "GIT_WORK_TREE": None,
+    "GIT_INDEX_FILE": None,
 }
 _NO_CHECKOUT = "not a git repository (or any"
 

@@ -207,7 +207,8 @@ class Mirror:
     def lay_out(self, commit: str, output: Path) -> None:
         """Write the files of a commit into a directory."""
         index = self._workshop.work / "index"
-        index.unlink(missing_ok=True)
+        for left in (index, index.with_name("index.lock")):
+            left.unlink(missing_ok=True)
         environment = {**_PLAIN, "GIT_INDEX_FILE": str(index)}
         self._git(["read-tree", commit], environment=environment)
         self._git(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from pathlib import Path
 from uuid import uuid4
 
@@ -47,12 +48,20 @@ def extract(
         WorkError: the disk is full.
     """
     into = ["--directory", str(output), "--no-same-owner"]
-    done = workshop.run(["tar", "--extract", *into, "--file", tarball], check=False)
-    _check(done, origin or tarball)
+    command = ["tar", "--extract", *into, "--file", tarball]
+    _check(workshop.run(command, env={"LC_ALL": "C"}, check=False), origin or tarball)
+    _make_writable(output)
     directories = [path for path in output.iterdir() if path.is_dir() and not path.is_symlink()]
     if len(directories) == 1 and not (output / "Kbuild").exists():
         _lift(directories[0])
     note_left_out(_without_generated(output), workshop)
+
+
+def _make_writable(output: Path) -> None:
+    """Let what is in directories be moved and removed, whatever modes the tarball gave them."""
+    for directory, _, _ in os.walk(output):
+        path = Path(directory)
+        path.chmod(path.stat().st_mode | stat.S_IRWXU)
 
 
 def _without_generated(tree: Path) -> list[str]:
@@ -115,7 +124,6 @@ def _lift(top: Path) -> None:
             beside.unlink()
     # It may contain something of its own name.
     top = top.rename(output / f".{uuid4().hex}")
-    top.chmod(0o755)
     for entry in top.iterdir():
         entry.rename(output / entry.name)
     top.rmdir()

@@ -56,7 +56,8 @@ class KernelSourceBody:
         address = asked.address or str(asked.origin)
         if asked.address is not None and asked.origin is not None:
             # A recipe may run in another directory than its program.
-            address = f"{asked.origin}#{asked.address.partition('#')[2]}"
+            _, mark, fragment = asked.address.partition("#")
+            address = f"{asked.origin}{mark}{fragment}"
         workshop = Workshop(
             cache=context.cache,
             work=context.work,

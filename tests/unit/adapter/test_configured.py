@@ -11,6 +11,8 @@ from writers.mini_kernel import SUFFIX, tools_alone, write_tree
 from mepof import arch
 from mepof.adapter.configured import configured
 from mepof.adapter.fit import Fit, check_fit
+from mepof.errors import EnvironmentLack, Interrupted, MepofError
+from mepof.kernel import kbuild
 from mepof.toolchain.named import select
 
 from .conftest import Mepof
@@ -63,6 +65,18 @@ def test_what_make_says_is_the_reason_and_no_log_is_named_that_is_gone(
     (reason,) = check("CONFIG_NET=y").config
     assert "flex is missing" in reason.message
     assert reason.nearest is None
+
+
+@pytest.mark.parametrize("error", [Interrupted("ended by SIGTERM"), EnvironmentLack("no make")])
+def test_what_is_no_fault_of_the_configuration_is_no_reason(
+    check: Check, monkeypatch: pytest.MonkeyPatch, error: MepofError
+) -> None:
+    def fails(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(kbuild, "configured", fails)
+    with pytest.raises(type(error)):
+        check("CONFIG_NET=y")
 
 
 def test_the_tree_stays_as_it_is_and_what_a_build_left_in_it_is_not_seen(

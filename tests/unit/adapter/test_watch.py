@@ -390,10 +390,13 @@ def test_runs_have_the_options_of_the_watcher(
     ran: list[list[str]] = []
 
     def call(argv: list[str | Path], **how: object) -> Completed:
-        ran.append([str(word) for word in argv[3:]])
+        words = [str(word) for word in argv]
+        # Not what is beside the watched file.
+        assert words[1] == "-P"
+        ran.append(words[words.index("run") :])
         # Not on the command line, since its URL may have a password.
         assert how["env"] == {"MEPOF_SHARED_STORE": f"{world.root}/shared"}
-        return world.builder(Path(argv[4]), Path(argv[6]))
+        return world.builder(Path(ran[-1][1]), Path(ran[-1][3]))
 
     monkeypatch.setattr(command, "local", lambda *given: world.executor)
     monkeypatch.setattr(command, "run", call)

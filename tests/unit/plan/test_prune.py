@@ -12,7 +12,7 @@ import pytest
 from mepof.plan.action import Action, Artifact
 from mepof.plan.fingerprint import Ingredients
 from mepof.plan.prune import Pruned, prune
-from mepof.plan.store import Store
+from mepof.plan.store import Store, remove_tree
 
 INGREDIENTS = Ingredients("toy", None, {"n": 1}, {}, {})
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
@@ -86,6 +86,20 @@ def test_what_was_used_within_a_day_stays_in_any_case(store: Store) -> None:
     recorded(store, "x", "a")
     assert prune(store, timedelta(0), NOW + timedelta(hours=23)).artifacts == 0
     assert prune(store, timedelta(0), NOW + timedelta(hours=25)).artifacts == 1
+
+
+def test_what_another_process_has_just_removed_is_no_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, stray = recorded(store, "12345", "a"), artifact(store, "stray")
+    work, _ = store.take_work("old")
+    age_action(store, old, 8)
+    age(work, 8)
+    listed = {path: [*path.iterdir()] for path in (store.root / "objects", store.root / "work")}
+    for path in (work, store.object(old.artifact.digest), store.object(stray.digest)):
+        remove_tree(path)
+    monkeypatch.setattr(Path, "iterdir", lambda path: iter(listed.get(path, ())))
+    assert prune(store, WEEK, NOW) == Pruned(artifacts=1, unfinished=0, size=0, kept=1)
 
 
 def test_what_unfinished_steps_left_is_dropped_unless_one_works_in_it(store: Store) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 import threading
 from pathlib import Path
 
@@ -124,6 +125,14 @@ def test_an_impossible_store_is_an_input_error(tmp_path: Path) -> None:
         Store(tmp_path / "file").open()
     with pytest.raises(InputError, match="cannot be used"):
         Store(Path("/proc/nonesuch")).open()
+
+
+def test_a_store_on_two_file_systems_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        (tmp_path / "store").mkdir()
+        (tmp_path / "store/objects").symlink_to(elsewhere)
+        with pytest.raises(InputError, match="is on two file systems: objects and tmp"):
+            Store(tmp_path / "store").open()
 
 
 def test_a_copy_of_a_read_only_tree_can_be_moved_by_a_user_who_is_not_root(

@@ -477,12 +477,24 @@ def test_a_tarball_that_is_cut_off_is_an_error(tree: Path, output: Path) -> None
 
 
 def test_a_full_disk_is_not_attributed_to_the_tarball(tree: Path, output: Path) -> None:
-    def full(argv: object, check: bool) -> Completed:
+    def full(argv: object, env: dict[str, str], check: bool) -> Completed:
+        # In another language it would not be understood.
+        assert env["LC_ALL"] == "C"
         text = f"tar: fork.c: Cannot write: {os.strerror(errno.ENOSPC)}\ntar: Exiting"
         return Completed((), 2, text)
 
     with pytest.raises(WorkError, match="No space left"):
         unpack(packed(tree, "l.tar"), output, full)
+
+
+def test_a_tarball_whose_directories_cannot_be_written_is_unpacked(
+    tree: Path, output: Path
+) -> None:
+    for directory in (tree / "kernel", tree):
+        directory.chmod(0o555)
+    unpack(packed(tree, "l.tar"), output)
+    assert (output / "kernel").stat().st_mode & 0o700 == 0o700
+    assert (output / "Makefile").is_file()
 
 
 def test_a_full_disk_while_copying_says_so(

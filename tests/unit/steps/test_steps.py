@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from mepof.errors import InputError
+from mepof.plan.digest import file_digest
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.spec.kernel_source import KernelSource
@@ -42,6 +44,20 @@ def test_a_source_step_copies_a_tree(room: Room) -> None:
     shared = room.directory("shared", Kconfig="")
     (tree / "techpack").symlink_to(shared)
     assert list(kernel_source.BODY.identity(step)) == ["files outside of the tree"]
+
+
+@pytest.mark.parametrize("fragment", ["", "#sha256={}"])
+def test_a_tarball_by_its_url_of_this_machine_is_unpacked(room: Room, fragment: str) -> None:
+    tree = room.directory(
+        "linux", Kbuild="", Makefile="VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n"
+    )
+    (tree / "kernel").mkdir()
+    packed = room.root / "linux.tar"
+    subprocess.run(["tar", "-cf", packed, "-C", room.root, "linux"], check=True)
+    address = f"file://{packed}{fragment.format(file_digest(packed))}"
+    context = room.context("kernel-source", {"address": address}, origin=packed)
+    kernel_source.BODY.run(context)
+    assert (context.output / "kernel").is_dir()
 
 
 def test_a_url_without_a_checksum_is_refused_before_anything_is_built() -> None:
