@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from mepof.described import first_error
 from mepof.device import grub
 from mepof.device.restart import boot_id
-from mepof.device.shell import Reachable, machine_of, persistent
+from mepof.device.shell import NOT_FOUND, Reachable, machine_of, persistent
 from mepof.disk import replacing
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.measure.boots import KeptBoots
@@ -97,6 +97,10 @@ class Progress(Record):
             return Progress.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror}", "write elsewhere with --out"
+            ) from error
         except ValidationError as error:
             raise InputError(
                 f"{path} is not the progress of a comparison: {first_error(error)}",
@@ -150,7 +154,8 @@ def digests(shell: Reachable, paths: Sequence[str]) -> str:
 
 def device_of(shell: Reachable) -> Device:
     """The machine as a report names it."""
-    virtual = persistent(shell, shell.run, ("systemd-detect-virt", "--vm"), _ANSWER).output.strip()
+    asked = persistent(shell, shell.run, ("systemd-detect-virt", "--vm"), _ANSWER)
+    virtual = "unknown" if asked.status == NOT_FOUND else asked.output.strip()
     lines = (persistent(shell, shell.read, "/proc/cpuinfo") or "").splitlines()
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     cpu = next(named, "") or shell.run(("uname", "-m"), _ANSWER).output.strip()

@@ -214,16 +214,16 @@ def merge_fleet(
         form: one of ``PROFILE_FORMATS``.
         cache: directory of the groups that were merged before; not used if it cannot be written.
         run: where groups are merged.
-        like: a profile of the build that is wanted; the oldest by default.
+        like: a profile of the build that is wanted; the oldest that counts by default.
         least: outliers are left out: profiles whose flow overlap with ``like`` is smaller.
 
     Raises:
         InputError: no profile is left, or ``like`` cannot be read.
         WorkError: profiles of different builds are left, or a server does not answer.
     """
-    reference = _reference(found) if like is None else _wanted(like)
     days = {day: aging.weight(day) for day in dict.fromkeys(each.day for each in found)}
     kept = [each for each in found if days[each.day]]
+    reference = _reference(kept) if like is None else _wanted(like)
     cut = groups(kept)
     sums = []
     refused: list[Refused] = []
@@ -366,7 +366,7 @@ def _sum_of(paths: Mapping[Member, Path], group: Sequence[Member], output: Path)
         made = json.loads(
             _engine.merge([(paths[each], each.weight) for each in group], output, "autofdo")
         )
-    except MepofError:
+    except InputError:
         return None
     if made["conflicts"]:
         return None
@@ -381,7 +381,7 @@ def _foreign(like: Path, path: Path) -> str | None:
     """Why a profile cannot be added to one of the wanted build, or None."""
     try:
         conflicts = json.loads(_engine.conflicts(like, path))
-    except MepofError as error:
+    except InputError as error:
         return _reason(error, path)
     return f"{len(conflicts)} functions are of another build" if conflicts else None
 
@@ -390,7 +390,7 @@ def _outlying(like: Path, path: Path, least: Fraction) -> str | None:
     """Why a profile is left out, if it has little in common with one of the wanted build."""
     try:
         overlap = json.loads(_engine.compare(like, path, 0))["flow_overlap"]
-    except MepofError:
+    except InputError:
         overlap = 0.0  # damaged
     if overlap >= least:
         return None
@@ -450,7 +450,7 @@ def _reference(found: Sequence[Member]) -> bytes:
             if reason is None:
                 try:
                     _engine.merge([(path, 1)], Path(work, "sum"), "autofdo")
-                except MepofError as error:
+                except InputError as error:
                     reason = _reason(error, path)
                 else:
                     return path.read_bytes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,7 +99,11 @@ def _head(trace: Path) -> bytes:
 def _decompress(trace: Path, target: Path, head: bytes) -> None:
     try:
         if head.startswith(ZSTD):
-            done = run(compressed.by_zstd(trace, target), check=False)
+            done = run(compressed.by_zstd(trace, target), env={"LC_ALL": "C"}, check=False)
+            if (full := os.strerror(errno.ENOSPC)) in done.output:
+                raise OSError(errno.ENOSPC, full)
+            if done.status < 0:
+                raise WorkError(f"{trace} cannot be decompressed: zstd was ended")
             if done.status != 0:
                 raise InputError(f"{trace} cannot be decompressed: {done.output.strip()}")
             return

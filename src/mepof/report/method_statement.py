@@ -61,12 +61,13 @@ def method_of(evaluation: Evaluation) -> tuple[str, ...]:
                 else ""
             )
         )
-    if all(m.device.accel in ("hardware", "kvm", "qemu") for m in measurements):
+    if all(m.device.accel not in ("tcg", "native") for m in measurements):
         text.append(
             "Native: the kernels ran on the processor named above, not on an emulated one, so its "
             "counts and times are theirs."
         )
-    if any(m.device.accel in ("tcg", "kvm", "qemu") for m in measurements):
+    # On a machine, it is what systemd calls its hypervisor.
+    if any(m.device.accel not in ("hardware", "native", "unknown") for m in measurements):
         text.append(
             "All images ran in a virtual machine: fewer instructions do not by themselves mean "
             "less time on hardware."

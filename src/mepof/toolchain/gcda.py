@@ -108,7 +108,8 @@ def read_archive(path: Path) -> dict[str, Counts]:
     try:
         with tarfile.open(path, "r:") as archive:
             for member in archive:
-                if (read := archive.extractfile(member)) is not None:
+                # The kernel has links to files of the compiler beside those of counts.
+                if member.isfile() and (read := archive.extractfile(member)) is not None:
                     found[_object(member.name)] = parse(read.read(), f"{path}, {member.name}")
     except (tarfile.TarError, EOFError) as error:
         raise InputError(f"{path} is not an archive of GCC's counts: {error}") from error

@@ -228,6 +228,14 @@ def test_a_file_that_is_not_progress_is_named(mepof: Call) -> None:
     assert status == 2 and "progress.json is not the progress of a comparison" in err
 
 
+def test_a_file_in_place_of_the_directory_is_named(mepof: Call) -> None:
+    Path("out").mkdir()
+    Path("out/compare").touch()
+    status, _, err = mepof(PLAIN, OPT)
+    assert status == 2 and "progress.json cannot be read: Not a directory" in err
+    assert "write elsewhere with --out" in err
+
+
 def test_a_machine_compares_its_own_kernels_in_a_process_a_boot(mepof: Call, box: Box) -> None:
     runs = 0
     while runs == 0 or (box.root / UNIT).exists():
@@ -433,7 +441,7 @@ def test_the_origin_of_a_machine_that_was_set_up_otherwise_is_dropped(
 
 
 # Of a guest of KVM on arm64, systemd says `qemu`.
-@pytest.mark.parametrize("virtual", ["kvm", "qemu"])
+@pytest.mark.parametrize("virtual", ["kvm", "qemu", "amazon"])
 def test_a_virtual_machine_is_reported_as_one(mepof: Call, box: Box, virtual: str) -> None:
     box.virtual = virtual
     assert mepof(PLAIN, OPT)[0] == 0

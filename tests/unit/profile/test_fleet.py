@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from mepof import _engine
 from mepof.cli import profile_fleet as command
-from mepof.errors import InputError
+from mepof.errors import InputError, WorkError
 from mepof.executor.protocol import Tls
 from mepof.profile.fleet import Aging, Fleet, groups, members, merge_fleet
 
@@ -296,6 +296,26 @@ def test_faded_days_are_named(fleet: Path, tmp_path: Path) -> None:
     made = merge(fleet, tmp_path / "tree", aging)
     assert made.faded == (FIRST, FIRST + timedelta(days=1))
     assert made.profiles == 90
+
+
+def test_a_faded_profile_does_not_decide_which_build_is_wanted(fleet: Path, tmp_path: Path) -> None:
+    write(fleet, "old/1.afdo", text_of(9, build=1), -3)
+    made = merge(fleet, tmp_path / "tree", Aging(Fraction(1, 2), FIRST + timedelta(days=4)))
+    assert made.faded == (FIRST - timedelta(days=3),)
+    assert (made.profiles, made.refused) == (150, ())
+
+
+@pytest.mark.parametrize("part", ["sum", "profile"])
+def test_a_full_disk_is_not_called_another_build(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    def full(inputs: object, output: Path, form: str) -> str:
+        raise WorkError(f"{output} cannot be written: no space left on device")
+
+    monkeypatch.setattr(_engine, "merge", full)
+    like = next(fleet.rglob("*.afdo")) if part == "sum" else None
+    with pytest.raises(WorkError, match="no space left on device"):
+        merge(fleet, tmp_path / "tree", like=like)
 
 
 def test_groups_are_of_one_day_and_bounded(tmp_path: Path) -> None:

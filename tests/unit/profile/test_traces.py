@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mepof.errors import EnvironmentLack, InputError
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.process import Completed
+from mepof.profile import traces
 from mepof.profile.traces import decompressed
 
 TEXT = b"PERFILE2" * 1000
@@ -67,6 +69,19 @@ def test_errors_name_what_was_given(tmp_path: Path) -> None:
 def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
     with decompressed([tmp_path, tmp_path / "missing"]) as files:
         assert files == [tmp_path, tmp_path / "missing"]
+
+
+def test_a_full_disk_is_not_called_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = tmp_path / "perf.data.zst"
+    packed.write_bytes(zstd(TEXT))
+    said = "zstd: error 70 : Write error : cannot write block : No space left on device"
+    monkeypatch.setattr(traces, "run", lambda *argv, **how: Completed((), 1, said))
+    with (
+        pytest.raises(WorkError, match="No space left on device") as raised,
+        decompressed([packed]),
+    ):
+        pass
+    assert raised.value.remedy == "set TMPDIR to a directory with more space"
 
 
 def test_zstd_has_to_be_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,15 @@ def test_counts_of_different_builds_are_not_added(other: Counts) -> None:
         gcda.add([({"a.o": counts(RAN)}, 1), ({"a.o": other}, 1)])
 
 
+def test_links_beside_the_counts_are_passed_over(tmp_path: Path) -> None:
+    gcda.write_archive({"fs/a.o": counts(RAN)}, tmp_path / "archive")
+    with tarfile.open(tmp_path / "archive", "a") as archive:
+        link = tarfile.TarInfo("fs/a.gcno")
+        link.type, link.linkname = tarfile.SYMTYPE, "/build/fs/a.gcno"
+        archive.addfile(link)
+    assert gcda.read_archive(tmp_path / "archive").keys() == {"fs/a.o"}
+
+
 def test_an_archive_has_the_same_bytes_for_the_same_counts(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     gcda.write_archive({"fs/a.o": counts(RAN), "b.o": counts(IDLE)}, one)
