@@ -11,7 +11,7 @@ from mepof.app.debian import Package, package_files
 from mepof.app.image.layers import HIDDEN, without_link
 from mepof.app.image.model import OWN_INIT, Image
 from mepof.app.image.read import check_image, read_image, registry_remedy
-from mepof.app.laid import MAX_SIZE, Laid, check_name, resolve_parent
+from mepof.app.laid import MAX_SIZE, Laid, check_name, is_directory, resolve, resolve_parent
 from mepof.app.own import OwnApp
 from mepof.errors import InputError
 from mepof.plan.digest import walk
@@ -137,7 +137,12 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
             _refuse_the_guests(path, laid, description)
     # What the user writes replaces what image and packages bring.
     for path, laid in own_files(app, description).items():
-        at = _at(path, found, description) if app.image else path
+        at = _at(path, found, description) if app.image or app.packages else path
+        known = found.get(at)
+        if laid.is_directory and known is not None and known.link is not None:
+            leads_to = resolve(at, found)
+            if leads_to is not None and is_directory(leads_to, found):
+                continue  # such as /lib -> usr/lib: what is in it goes there
         if at not in found or not (laid.is_directory and found[at].is_directory):
             found[at] = laid
     for program in app.programs:

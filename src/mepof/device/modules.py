@@ -64,17 +64,20 @@ def boot(
     if interlude is not None:
         interlude = replace(interlude, after=interlude.after + 1)
     load = agent.Exec((f"/{DIRECTORY}/{LOADER}", f"/{DIRECTORY}/{LIST}"), _SECONDS)
-    outcome = device.boot(
-        replace(
-            session,
-            archives=(modules, *session.archives),
-            requests=(load, *session.requests),
-            interlude=interlude,
-        ),
-        directory,
-        runner,
-        lambda count: replied(max(0, count - 1)),
+    with_modules = replace(
+        session,
+        archives=(modules, *session.archives),
+        requests=(load, *session.requests),
+        interlude=interlude,
     )
+    try:
+        outcome = device.boot(
+            with_modules, directory, runner, lambda count: replied(max(0, count - 1))
+        )
+    except BootFailure as error:
+        # One that loads no modules has not come up.
+        error.replies = error.replies[1:] if error.replies else None
+        raise
     loaded = _loaded(outcome.replies[0])
     if outcome.branches is not None:
         recorder_trace.add_mappings(outcome.branches, _mappings(build, loaded))

@@ -74,7 +74,8 @@ class Graph(BaseModel):
         shown = self.states.setdefault(state, State(title=title))
         shown.seen += 1
         for offer in offers:
-            shown.actions.setdefault(offer.key, Known(kinds=offer.kinds, line=offer.line))
+            known = shown.actions.setdefault(offer.key, Known(kinds=offer.kinds, line=offer.line))
+            known.line = offer.line  # the same element may be elsewhere on the screen now
 
     def ended(self, state: str, key: str, end: str, new: bool) -> None:
         """Note where an action led.

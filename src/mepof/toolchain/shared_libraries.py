@@ -15,6 +15,8 @@ from elftools.elf.segments import InterpSegment
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import of_machine, run
 
+# ld.so(8): the directory of the file that names it.
+_ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _MUSL = re.compile(r"/lib/(ld-musl-\w+)\.so\.1")
 # Where musl's loader looks without a file that says so (its ldso/dynlink.c).
 _MUSL_SEARCHED = "/lib:/usr/local/lib:/usr/lib"
@@ -51,6 +53,9 @@ def closure(program: str, package: str | None) -> tuple[Path, ...]:
             continue
         found[path] = None
         try:
+            # A library without a directory was not found; one of that name may be right here.
+            if path != Path(program) and not path.is_absolute():
+                raise FileNotFoundError(path)
             with path.open("rb") as file:
                 ahead += _needed(ELFFile(file), path, paths)
         except (OSError, ELFError) as error:
@@ -111,7 +116,7 @@ def _needed(elf: ELFFile, path: Path, musl_paths: Path | None) -> list[Path]:
         return named
     own = [*_texts(dynamic, "DT_RUNPATH"), *_texts(dynamic, "DT_RPATH")]
     directories = [
-        Path(directory.replace("$ORIGIN", str(path.parent)))
+        Path(_ORIGIN.sub(lambda _: str(path.parent), directory))
         for joined in own
         for directory in joined.split(":")
     ]

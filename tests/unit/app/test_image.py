@@ -162,6 +162,21 @@ def test_the_guests_directories_may_be_links_in_an_image(tmp_path: Path) -> None
     assert not {"etc", "root", "tmp"} & found.keys()
 
 
+def test_a_directory_of_the_users_goes_where_a_link_of_the_image_leads(tmp_path: Path) -> None:
+    members = layer(
+        link("lib", "usr/lib"), ("usr/lib/libc.so.6", b"libc", {}), link("srv", "nowhere")
+    )
+    layout(tmp_path / "oci", members)
+    for name in ("lib/plug.so", "srv/page"):
+        (tmp_path / "rootfs" / name).parent.mkdir(parents=True)
+        (tmp_path / "rootfs" / name).touch()
+    path = described(tmp_path, "oci")
+    path.write_text('directory = "rootfs"\n' + path.read_text())
+    found = all_files(load_own(path), path, "x86-64")
+    assert found["lib"] == Laid(link="usr/lib")
+    assert {"usr/lib/libc.so.6", "usr/lib/plug.so"} <= found.keys()
+
+
 def test_an_image_says_how_it_starts(tmp_path: Path) -> None:
     image = read_image(
         layout(

@@ -13,7 +13,7 @@ from writers.recorder_trace import sampled_trace
 
 from mepof.arch import get
 from mepof.device import agent, module_archive, modules, recorder_trace
-from mepof.device.protocol import Outcome, Session
+from mepof.device.protocol import BootFailure, Outcome, Session
 from mepof.errors import WorkError
 from mepof.kernel.modules import Module, Modules
 from mepof.process import run
@@ -83,6 +83,23 @@ def test_modules_are_loaded_before_the_requests_and_do_not_appear_in_the_replies
     assert work == WORK
     assert len(outcome.replies) == 1
     assert counts == [0, 0, 1]
+
+
+@pytest.mark.parametrize(("answered", "of_the_session"), [(None, None), (0, None), (1, 0), (2, 1)])
+def test_of_a_kernel_that_goes_down_the_replies_are_those_to_the_requests(
+    tmp_path: Path, answered: int | None, of_the_session: int | None
+) -> None:
+    class Failing(Device):
+        def boot(self, *given: object) -> Outcome:
+            error = BootFailure("it panicked")
+            if answered is not None:
+                error.replies = (agent.ExecResult(0, 1, b"", False),) * answered
+            raise error
+
+    with pytest.raises(BootFailure) as raised:
+        boot(Failing(""), build_of(tmp_path))
+    replies = raised.value.replies
+    assert (None if replies is None else len(replies)) == of_the_session
 
 
 def test_a_build_without_modules_and_an_image_alone_boot_as_they_are(tmp_path: Path) -> None:

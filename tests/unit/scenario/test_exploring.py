@@ -11,8 +11,9 @@ from writers.android_phone import AndroidPhone
 from mepof.errors import InputError, WorkError
 from mepof.scenario.driver import Driver, only_given
 from mepof.scenario.driving import Budget
-from mepof.scenario.graph import Memory
+from mepof.scenario.graph import Graph, Memory
 from mepof.scenario.protocol import SCENARIOS
+from mepof.scenario.screen import Offer
 
 from .played import TROUBLES, budgets, drive, listed, only, shown
 
@@ -209,3 +210,11 @@ def test_two_files_for_one_scenario_are_refused() -> None:
     with pytest.raises(InputError, match="one file for all apps"):
         only_given(["tap 1 1", None, "tap 2 2"])
     assert only_given([None, "tap 1 1"]) == "tap 1 1"
+
+
+def test_an_element_that_has_moved_is_tapped_where_it_is() -> None:
+    memory = Graph()
+    for line in ("tap 50 50", "tap 50 950"):
+        memory.see("state", "Shop", (Offer("button", ("kind",), line),))
+    (known,) = memory.states["state"].actions.values()
+    assert known.line == "tap 50 950"

@@ -58,7 +58,9 @@ def test_a_file_that_is_not_a_program_is_reported(tmp_path: Path) -> None:
     assert caught.value.remedy == "lay scripts by `files` or `directory`"
 
 
-def test_a_missing_library_of_ones_own_program_names_no_package(tmp_path: Path) -> None:
+def test_a_missing_library_of_ones_own_program_names_no_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, library, program = (str(tmp_path / name) for name in ("x.c", "libgone.so", "x"))
     Path(source).write_text("int gone(void) { return 0; }\n")
     run(["gcc", "-shared", "-fPIC", source, "-o", library])
@@ -71,6 +73,16 @@ def test_a_missing_library_of_ones_own_program_names_no_package(tmp_path: Path) 
         closure(program, None)
     assert caught.value.message.endswith("x needs libgone.so, which is not installed")
     assert "`-Wl,-rpath`" in str(caught.value.remedy)
+    # One of that name in the current directory is not where the loader looks.
+    monkeypatch.chdir(tmp_path)
+    closure.cache_clear()
+    with pytest.raises(InputError, match=r"x needs libgone\.so, which is not installed"):
+        closure(program, None)
+    run(["gcc", source, f"-L{tmp_path}", "-lgone", "-Wl,-rpath,${ORIGIN}/", "-o", program])
+    closure.cache_clear()
+    assert Path(library) in closure(program, None)
+    run(["gcc", source, f"-L{tmp_path}", "-lgone", "-o", program])
+    closure.cache_clear()
     link = tmp_path / "link"
     link.symlink_to(program)
     with pytest.raises(InputError, match=r"link needs libgone\.so") as caught:
