@@ -2,8 +2,8 @@
  * Plugins are written against one version of QEMU's plugin interface, and loaded by releases of QEMU
  * with others. What differs is here, in functions that have the names of QEMU's and are found first.
  *
- * From version 7 on (QEMU 11.1), a callback no longer gets the plugin's number, and gets what was
- * registered with it: here, the callback of the older interface.
+ * From version 7 on (QEMU 11.1), a callback no longer gets the plugin's number, and gets the data that
+ * was registered with it: here, the callback of the older interface.
  */
 #define _GNU_SOURCE
 
@@ -15,11 +15,6 @@
 
 static qemu_plugin_id_t plugin;
 static qemu_plugin_udata_cb_t at_exit;
-static void *at_exit_data;
-
-typedef void vcpu_with_data(unsigned int index, void *older);
-typedef void tb_with_data(struct qemu_plugin_tb *tb, void *older);
-typedef void with_data(void *older);
 
 /* QEMU reads the version when the plugin is loaded. Only QEMU 11.0 and later can set the pc, and that
  * of 11.0 itself, version 6, is not supported. */
@@ -29,10 +24,16 @@ static __attribute__((constructor)) void choose_version(void)
 		qemu_plugin_version = WITHOUT_NUMBERS;
 }
 
-/* QEMU's function of that name. It is there: QEMU has loaded a plugin of this version. */
-static void *of_qemu(const char *name)
+/*
+ * Registers a callback by QEMU's function of that name, which is there: QEMU has loaded a plugin of
+ * this version. One that takes no data does not look at it.
+ */
+static void at_qemu(const char *name, qemu_plugin_id_t id, void *older, void *newer, void *data)
 {
-	return dlsym(RTLD_DEFAULT, name);
+	void (*call)(qemu_plugin_id_t, void *, void *) = dlsym(RTLD_DEFAULT, name);
+
+	plugin = id;
+	call(id, qemu_plugin_version < WITHOUT_NUMBERS ? older : newer, data);
 }
 
 static void vcpu_begins(unsigned int index, void *older)
@@ -50,54 +51,28 @@ static void is_reset(void *older)
 	((qemu_plugin_simple_cb_t)older)(plugin);
 }
 
-static void ends(void *unused)
+static void ends(void *userdata)
 {
-	(void)unused;
-	at_exit(plugin, at_exit_data);
+	at_exit(plugin, userdata);
 }
 
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t cb)
 {
-	void *call = of_qemu(__func__);
-
-	plugin = id;
-	if (qemu_plugin_version < WITHOUT_NUMBERS)
-		((void (*)(qemu_plugin_id_t, qemu_plugin_vcpu_simple_cb_t))call)(id, cb);
-	else
-		((void (*)(qemu_plugin_id_t, vcpu_with_data *, void *))call)(id, vcpu_begins, cb);
+	at_qemu(__func__, id, cb, vcpu_begins, cb);
 }
 
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t cb)
 {
-	void *call = of_qemu(__func__);
-
-	plugin = id;
-	if (qemu_plugin_version < WITHOUT_NUMBERS)
-		((void (*)(qemu_plugin_id_t, qemu_plugin_vcpu_tb_trans_cb_t))call)(id, cb);
-	else
-		((void (*)(qemu_plugin_id_t, tb_with_data *, void *))call)(id, translates, cb);
+	at_qemu(__func__, id, cb, translates, cb);
 }
 
 void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_simple_cb_t cb)
 {
-	void *call = of_qemu(__func__);
-
-	plugin = id;
-	if (qemu_plugin_version < WITHOUT_NUMBERS)
-		((void (*)(qemu_plugin_id_t, qemu_plugin_simple_cb_t))call)(id, cb);
-	else
-		((void (*)(qemu_plugin_id_t, with_data *, void *))call)(id, is_reset, cb);
+	at_qemu(__func__, id, cb, is_reset, cb);
 }
 
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t cb, void *userdata)
 {
-	void *call = of_qemu(__func__);
-
-	plugin = id;
 	at_exit = cb;
-	at_exit_data = userdata;
-	if (qemu_plugin_version < WITHOUT_NUMBERS)
-		((void (*)(qemu_plugin_id_t, qemu_plugin_udata_cb_t, void *))call)(id, cb, userdata);
-	else
-		((void (*)(qemu_plugin_id_t, with_data *, void *))call)(id, ends, NULL);
+	at_qemu(__func__, id, cb, ends, userdata);
 }

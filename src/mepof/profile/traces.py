@@ -99,7 +99,7 @@ def _head(trace: Path) -> bytes:
 def _decompress(trace: Path, target: Path, head: bytes) -> None:
     try:
         if head.startswith(ZSTD):
-            done = run(compressed.by_zstd(trace, target), env={"LC_ALL": "C"}, check=False)
+            done = run(compressed.by_zstd(trace, target), check=False)
             if (full := os.strerror(errno.ENOSPC)) in done.output:
                 raise OSError(errno.ENOSPC, full)
             if done.status < 0:
